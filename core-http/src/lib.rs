@@ -47,65 +47,56 @@
 //! 1. Write the use case and its command in `core-domain`. The command is the body of the request and defines its
 //!    schema. The stored record is the response. Define a struct in this crate only for a query, or for a response with
 //!    computed values.
-//! 2. Write the handler in the module of its aggregate, for example `registry/entity.rs`. Its form is
+//! 2. Add a row to `rows()` at the top of the module of its aggregate, for example `registry/entity.rs`, with a summary
+//!    and a description. The row calls the use case with the parts of the request that it takes
+//!    ([`kernel::call_with_id`] and its siblings). Its result is the answer, or [`map`](kernel::CallsUseCase::map)
+//!    converts it. The scope of the use case tells the row which callers are authorized. It is opened before the use
+//!    case runs.
+//! 3. If the input needs conversion first, write a handler function in the same module:
 //!    `async fn(cx: &Cx, scope: Scope, uow: &mut dyn UnitOfWork, input: Input<Path, Query, Body>) -> Result<Answer>`.
-//!    It calls one use case. `Path` is a tuple of typed ids; `()` stands for no path, query or body. The scope is
-//!    opened before the handler runs. Its type tells the row which callers are authorized.
-//! 3. Add a row to `rows()` at the top of the file, with a summary and a description.
+//!    `Path` is a tuple of typed ids; `()` stands for no path, query or body.
 //!
 //! ```
 //! use core_domain::access::PlatformScope;
-//! use core_domain::kernel::{Code, EntityId, ListQuery, Page, PlatformId, Result, Stored, grant};
+//! use core_domain::kernel::{Code, EntityId, PlatformId, Result, grant};
 //! use core_domain::port::UnitOfWork;
-//! use core_domain::registry::{CreateEntity, Entity, EntityFilter, UpdateEntity};
+//! use core_domain::registry::DeleteEntity;
 //! use core_domain::use_case::registry::entity;
-//! use core_http::kernel::{Cx, Endpoint, Input, get, patch, post, tagged};
+//! use core_http::kernel::{
+//!     Cx, Endpoint, Input, Output, Success, call_with_body, call_with_query, delete, get, post, tagged,
+//! };
 //! use http::StatusCode;
 //!
-//! async fn list(
-//!     cx: &Cx,
-//!     scope: PlatformScope<grant::EntityRead>,
-//!     uow: &mut dyn UnitOfWork,
-//!     input: Input<(PlatformId,), ListQuery<EntityFilter>>,
-//! ) -> Result<Page<Stored<Entity>>> {
-//!     entity::list(cx, &scope, uow, &input.query).await
-//! }
-//!
-//! async fn create(
-//!     cx: &Cx,
-//!     scope: PlatformScope<grant::EntityWrite>,
-//!     uow: &mut dyn UnitOfWork,
-//!     input: Input<(PlatformId,), (), CreateEntity>,
-//! ) -> Result<Stored<Entity>> {
-//!     entity::create(cx, &scope, uow, input.body).await
-//! }
-//!
-//! async fn update(
-//!     cx: &Cx,
-//!     scope: PlatformScope<grant::EntityWrite>,
-//!     uow: &mut dyn UnitOfWork,
-//!     input: Input<(PlatformId, EntityId), (), UpdateEntity>,
-//! ) -> Result<Stored<Entity>> {
-//!     entity::update(cx, &scope, uow, &input.path.1, input.body).await
-//! }
+//! const ALL: &str = "/api/v1/platforms/{platformId}/entities";
+//! const ONE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}";
 //!
 //! pub fn endpoints() -> Vec<Endpoint> {
 //!     let rows = vec![
-//!         get("/api/v1/platforms/{platformId}/entities", "listEntities")
+//!         get(ALL, "listEntities")
 //!             .summary("Lists the entities of a platform, newest first.")
 //!             .description("Deleted entities are left out.")
-//!             .reads(list),
-//!         post("/api/v1/platforms/{platformId}/entities", "createEntity")
+//!             .reads(call_with_query(entity::list)),
+//!         post(ALL, "createEntity")
 //!             .summary("Creates an entity.")
 //!             .success(&[StatusCode::CREATED])
 //!             .refuses(&[Code::SlugTaken])
-//!             .writes(create),
-//!         patch("/api/v1/platforms/{platformId}/entities/{entityId}", "updateEntity")
-//!             .summary("Updates an entity.")
+//!             .writes(call_with_body(entity::create)),
+//!         delete(ONE, "deleteEntity")
+//!             .summary("Deletes an entity.")
 //!             .if_match()
-//!             .writes(update),
+//!             .writes(remove),
 //!     ];
 //!     tagged("Entities", rows)
+//! }
+//!
+//! async fn remove(
+//!     cx: &Cx,
+//!     scope: PlatformScope<grant::EntityWrite>,
+//!     uow: &mut dyn UnitOfWork,
+//!     input: Input<(PlatformId, EntityId), DeleteEntity>,
+//! ) -> Result<Output<Success>> {
+//!     entity::delete(cx, &scope, uow, &input.path.1, input.query.cascade).await?;
+//!     Ok(Output::new(Success::YES))
 //! }
 //! # endpoints();
 //! ```

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{AccountScope, PersonScope, PublicScope, SessionScope};
+use core_domain::access::{PersonScope, PublicScope};
 use core_domain::iam::{Account, UpdateUser, User};
 use core_domain::kernel::{
     AccountId, Code, Error, Line, Patch, PersonName, PlainName, Result, Stored, Timestamp, UserId,
@@ -18,7 +18,7 @@ use super::config::Iam;
 use super::cookies::set_session_cookie;
 use super::identify::PresentedSession;
 use super::status::Status;
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, patch, post, with};
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, call, get, patch, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
@@ -39,7 +39,10 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  no password. Passkeys and mailed links are not accounts.",
             )
             .errors(ErrorStyle::TopLevelCode)
-            .reads(list_accounts),
+            .reads(call(user::list_accounts).map(|accounts| {
+                let views = accounts.iter().map(|account| AccountView::new(account));
+                Output::new(views.collect::<Vec<_>>())
+            })),
         get("/api/auth/profile", "getProfile")
             .summary("Returns the caller's profile.")
             .description(
@@ -47,7 +50,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  returns the owner of the key.",
             )
             .errors(ErrorStyle::TopLevelCode)
-            .reads(profile),
+            .reads(call(user::get_profile)),
         patch("/api/auth/profile", "updateProfile")
             .summary("Updates the caller's profile.")
             .description(
@@ -145,26 +148,6 @@ impl AccountView {
             updated_at: account.updated_at,
         }
     }
-}
-
-async fn list_accounts(
-    _: &Cx,
-    scope: SessionScope,
-    uow: &mut dyn UnitOfWork,
-    _: Input,
-) -> Result<Output<Vec<AccountView>>> {
-    let accounts = user::list_accounts(&scope, uow).await?;
-    let views = accounts.iter().map(|account| AccountView::new(account));
-    Ok(Output::new(views.collect()))
-}
-
-async fn profile(
-    _: &Cx,
-    scope: AccountScope,
-    uow: &mut dyn UnitOfWork,
-    _: Input,
-) -> Result<Stored<User>> {
-    user::get_profile(&scope, uow).await
 }
 
 /// The fields of the profile to change.

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{
-    MemberScope, NewOrganizationScope, OrganizationRef, ServiceScope, SessionScope,
-};
-use core_domain::iam::{
-    Bootstrap, CreateOrganization, Organization, OrganizationType, SetUpOrganization,
-};
+use core_domain::access::{MemberScope, NewOrganizationScope, OrganizationRef, SessionScope};
+use core_domain::iam::{Organization, OrganizationType, SetUpOrganization};
 use core_domain::kernel::{
     Code, Error, Name, OrganizationId, PlatformId, Result, Slug, Stored, UserId,
 };
@@ -20,7 +16,8 @@ use serde::Serialize;
 
 use super::config::Iam;
 use crate::kernel::{
-    BySession, Cx, Endpoint, Input, OnOrganization, Output, Versioned, get, post, with,
+    BySession, Cx, Endpoint, Input, OnOrganization, Output, Versioned, call_with_body, get, post,
+    with,
 };
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -47,7 +44,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
-            .writes(bootstrap),
+            .writes(call_with_body(organization::bootstrap).map(bootstrapped)),
         post("/api/core/organizations", "createOrganization")
             .summary("Creates an organization for a named owner.")
             .description(
@@ -56,7 +53,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
-            .writes(create),
+            .writes(call_with_body(organization::create_for_owner)),
         get("/api/core/organizations/{slug}", "getOrganization")
             .summary("Returns an organization by its slug.")
             .description(
@@ -117,15 +114,6 @@ async fn ensure_by_cookie(
     }
 }
 
-async fn create(
-    cx: &Cx,
-    scope: ServiceScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), (), CreateOrganization>,
-) -> Result<Stored<Organization>> {
-    organization::create_for_owner(cx, &scope, uow, input.body).await
-}
-
 impl<Q, B> OnOrganization for Input<(Slug,), Q, B> {
     fn organization(&self) -> OrganizationRef<'_> {
         OrganizationRef::Slug(&self.path.0)
@@ -157,13 +145,8 @@ struct OperatorOrganization {
     owner_id: Option<UserId>,
 }
 
-async fn bootstrap(
-    cx: &Cx,
-    scope: ServiceScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), (), Bootstrap>,
-) -> Result<Versioned<OperatorOrganization>> {
-    let created = organization::bootstrap(cx, &scope, uow, input.body).await?;
+/// Returns the response to a bootstrap.
+fn bootstrapped(created: organization::BootstrapResult) -> Versioned<OperatorOrganization> {
     let organization = created.organization;
     let view = OperatorOrganization {
         org_id: organization.id.clone(),
@@ -172,5 +155,5 @@ async fn bootstrap(
         r#type: organization.kind,
         owner_id: created.owner,
     };
-    Ok(Versioned::of(&organization, view))
+    Versioned::of(&organization, view)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use core_domain::access::{PersonScope, PublicScope, SessionScope, authorize_session};
 use core_domain::gateway::RateClass;
 use core_domain::iam::{PASSKEY_CHALLENGE_LIFETIME, Passkey, User};
-use core_domain::kernel::{Code, Error, Line, PasskeyId, Result};
+use core_domain::kernel::{Code, Error, Line, PasskeyId, Result, Stored};
 use core_domain::port::{UnitOfWork, transact};
 use core_domain::use_case::iam::passkey::{
     self, PasskeyAssertion, PasskeyOutcome, Registration, StartedCeremony,
@@ -21,7 +21,7 @@ use super::config::Iam;
 use super::cookies::{no_store, set_sign_in_cookies, with_header};
 use super::session::AuthSession;
 use super::status::Status;
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Row, get, post, with};
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Row, call, get, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
@@ -99,7 +99,10 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         style(get("/api/auth/passkey/list-user-passkeys", "listPasskeys"))
             .summary("Lists the caller's passkeys.")
             .description("Returns all passkeys of the user, oldest first.")
-            .reads(list),
+            .reads(call(passkey::list).map(|own| {
+                let own = own.into_iter().map(Stored::into_inner);
+                no_store(Output::new(own.collect::<Vec<_>>()))
+            })),
         style(post("/api/auth/passkey/update-passkey", "updatePasskey"))
             .summary("Renames one of the caller's passkeys.")
             .description("Changes only the name. The change is recorded in the audit log.")
@@ -267,17 +270,6 @@ async fn complete_authentication(
             answer(&session, token.unwrap_or_default(), user.into_inner())
         }
     })
-}
-
-async fn list(
-    _: &Cx,
-    scope: PersonScope,
-    uow: &mut dyn UnitOfWork,
-    _: Input,
-) -> Result<Output<Vec<Passkey>>> {
-    let own = passkey::list(&scope, uow).await?;
-    let own = own.into_iter().map(|own| own.into_inner());
-    Ok(no_store(Output::new(own.collect())))
 }
 
 /// The passkey to rename and its new name.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{
-    Cx, Data, Endpoint, Input, OnOrganization, Output, Success, delete, get, post,
+    Cx, Data, Endpoint, Input, OnOrganization, Output, Success, call_with_id, delete, get, post,
 };
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  allows anything. The change takes effect with the next request of each member. A \
                  second removal is rejected as not found.",
             )
-            .writes(unmap),
+            .writes(call_with_id(role_mapping::unmap).map(|_| Output::new(Success::YES))),
     ]
 }
 
@@ -110,14 +110,4 @@ async fn map(
 ) -> Result<Output<RoleView>> {
     let mapped = role_mapping::map(cx, &scope, uow, input.body).await?;
     Ok(Output::new(RoleView::new(&scope.organization().id, mapped)))
-}
-
-async fn unmap(
-    cx: &Cx,
-    scope: MembershipScope<grant::RoleWrite>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(OrganizationId, Role)>,
-) -> Result<Output<Success>> {
-    role_mapping::unmap(cx, &scope, uow, &input.path.1).await?;
-    Ok(Output::new(Success::YES))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::access::OperatorScope;
-use core_domain::iam::{Ban, User};
+use core_domain::iam::User;
 use core_domain::kernel::{Code, Reason, Result, Stored, Timestamp, UserId};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::user;
@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::Iam;
-use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, delete, post, with};
+use crate::kernel::{
+    Cx, Endpoint, Input, Output, Versioned, call_with_id, call_with_id_and_body, delete, post, with,
+};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
@@ -25,7 +27,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             )
             .if_match()
             .refuses(&[Code::Conflict])
-            .writes(ban),
+            .writes(call_with_id_and_body(user::ban).map(view)),
         post("/api/core/users/{userId}/unban", "unbanUser")
             .summary("Lifts the ban of a user.")
             .description(
@@ -34,7 +36,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  banned.",
             )
             .if_match()
-            .writes(unban),
+            .writes(call_with_id(user::unban).map(view)),
         delete("/api/core/users/{userId}/factors", "removeUserFactors")
             .summary("Removes all second factors of a user.")
             .description(
@@ -69,28 +71,8 @@ impl UserView {
     }
 }
 
-fn view(user: &Stored<User>) -> Versioned<UserView> {
-    Versioned::of(user, UserView::new(user))
-}
-
-async fn ban(
-    cx: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(UserId,), (), Ban>,
-) -> Result<Versioned<UserView>> {
-    let user = user::ban(cx, &scope, uow, &input.path.0, input.body).await?;
-    Ok(view(&user))
-}
-
-async fn unban(
-    cx: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(UserId,)>,
-) -> Result<Versioned<UserView>> {
-    let user = user::unban(cx, &scope, uow, &input.path.0).await?;
-    Ok(view(&user))
+fn view(user: Stored<User>) -> Versioned<UserView> {
+    Versioned::of(&user, UserView::new(&user))
 }
 
 async fn remove_factors(

@@ -8,7 +8,7 @@ use core_domain::use_case::provisioning::{self, DlqEntryView, DlqFilter};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Cx, Endpoint, Input, ListP3, Output, Versioned, get, post};
+use crate::kernel::{Cx, Endpoint, Input, ListP3, Output, Versioned, call_with_id, get, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -23,7 +23,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .summary("Returns a dead letter.")
             .description("The entry has the error, the failed step and the input of the job.")
             .refuses(&[Code::NotFound])
-            .reads(show),
+            .reads(
+                call_with_id(provisioning::dlq_entry)
+                    .map(|entry| Versioned::of(&entry, DlqEntryView::from((*entry).clone()))),
+            ),
         post("/api/v1/provision/dlq/{entryId}/replay", "replayDlqEntry")
             .summary("Queues the failed job of a dead letter again.")
             .description(
@@ -61,16 +64,6 @@ async fn list(
 ) -> Result<Output<ListP3<DlqEntryView>>> {
     let page = provisioning::dlq_entries(&scope, uow, &input.query).await?;
     Ok(Output::new(ListP3::new(page, &input.query.page())))
-}
-
-async fn show(
-    _: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(DlqEntryId,)>,
-) -> Result<Versioned<DlqEntryView>> {
-    let entry = provisioning::dlq_entry(&scope, uow, &input.path.0).await?;
-    Ok(Versioned::of(&entry, (*entry).clone().into()))
 }
 
 async fn replay(

@@ -1,19 +1,25 @@
 //! Endpoints for holds, which keep jobs from being claimed by workers.
 
 use core_domain::access::OperatorScope;
-use core_domain::kernel::{Code, HoldId, ListQuery, Result};
+use core_domain::kernel::{Code, Result};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::provisioning::{self, CreateHold, HoldView};
 use http::StatusCode;
 
-use crate::kernel::{Cx, Endpoint, Input, ListP1, Output, Versioned, delete, get, post};
+use crate::kernel::{
+    Cx, Endpoint, Input, ListP1, Output, Versioned, call_with_id, call_with_query, delete, get,
+    post,
+};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/provision/holds", "listHolds")
             .summary("Lists holds, newest first.")
             .description("The list has the holds of operators and those of suspended platforms.")
-            .reads(list),
+            .reads(
+                call_with_query(provisioning::holds)
+                    .map(|page| Output::new(ListP1::<HoldView>::from(page))),
+            ),
         post("/api/v1/provision/holds", "createHold")
             .summary("Keeps jobs from being started.")
             .description(
@@ -29,7 +35,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .summary("Returns a hold.")
             .description("This includes the holds of suspended platforms.")
             .refuses(&[Code::NotFound])
-            .reads(show),
+            .reads(
+                call_with_id(provisioning::get_hold)
+                    .map(|hold| Versioned::of(&hold, HoldView::from(&*hold))),
+            ),
         delete("/api/v1/provision/holds/{holdId}", "deleteHold")
             .summary("Deletes a hold of an operator.")
             .description(
@@ -39,18 +48,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .success(&[StatusCode::NO_CONTENT])
             .if_match()
             .refuses(&[Code::NotFound, Code::InvalidState])
-            .writes(remove),
+            .writes(call_with_id(provisioning::remove_hold)),
     ]
-}
-
-async fn list(
-    _: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), ListQuery>,
-) -> Result<Output<ListP1<HoldView>>> {
-    let page = provisioning::holds(&scope, uow, &input.query).await?;
-    Ok(Output::new(page.into()))
 }
 
 async fn create(
@@ -67,23 +66,4 @@ async fn create(
     };
     let shown = Output::new(HoldView::from(&*set.hold)).status(status);
     Ok(shown.etag(set.hold.etag()))
-}
-
-async fn show(
-    _: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(HoldId,)>,
-) -> Result<Versioned<HoldView>> {
-    let hold = provisioning::get_hold(&scope, uow, &input.path.0).await?;
-    Ok(Versioned::of(&hold, HoldView::from(&*hold)))
-}
-
-async fn remove(
-    cx: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(HoldId,)>,
-) -> Result<()> {
-    provisioning::remove_hold(cx, &scope, uow, &input.path.0).await
 }

@@ -1,13 +1,13 @@
 //! Endpoints for builds.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{BuildId, Code, ListQuery, Page, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{Build, UpdateBuild};
+use core_domain::registry::Build;
 use core_domain::use_case::registry::build;
 
 use super::in_environment::InEnvironment;
-use crate::kernel::{Cx, Endpoint, Input, get, patch};
+use crate::kernel::{Cx, Endpoint, Input, call_with_id_and_body, call_with_query, get, patch};
 
 type Reads = PlatformScope<grant::BuildRead>;
 type OfPlatform = (PlatformId,);
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Jobs create a build for each activation of a feature and for each deployment of \
                  a site.",
             )
-            .reads(list),
+            .reads(call_with_query(build::list)),
         get(
             "/api/v1/platforms/{platformId}/builds/latest",
             "getLatestBuild",
@@ -41,17 +41,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
              repeated call with the same values changes nothing.",
         )
         .if_match()
-        .writes(update),
+        .writes(call_with_id_and_body(build::update)),
     ]
-}
-
-async fn list(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, ListQuery>,
-) -> Result<Page<Stored<Build>>> {
-    build::list(&scope, uow, &input.query).await
 }
 
 async fn latest(
@@ -61,13 +52,4 @@ async fn latest(
     input: Input<OfPlatform, InEnvironment>,
 ) -> Result<Stored<Build>> {
     build::latest(&scope, uow, input.query.env).await
-}
-
-async fn update(
-    cx: &Cx,
-    scope: PlatformScope<grant::BuildWrite>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(PlatformId, BuildId), (), UpdateBuild>,
-) -> Result<Stored<Build>> {
-    build::update(cx, &scope, uow, &input.path.1, input.body).await
 }

@@ -1,27 +1,24 @@
 //! Endpoints for custom domains.
 
 use core_domain::access::{OperatorScope, PlatformScope};
-use core_domain::kernel::{
-    Code, CustomDomainId, DeletedFilter, ListQuery, PlatformId, Result, Stored, grant,
-};
+use core_domain::kernel::{Code, CustomDomainId, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{
-    CreateCustomDomain, CustomDomain, Hostname, ProviderName, UpdateCustomDomain,
-};
+use core_domain::registry::{CustomDomain, Hostname, ProviderName};
 use core_domain::use_case::registry::custom_domain;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Cx, Data, Endpoint, Input, ListP4, Output, delete, get, patch, post};
+use crate::kernel::{
+    Cx, Data, Endpoint, Input, ListP4, Output, call_with_body, call_with_id, call_with_id_and_body,
+    call_with_query, delete, get, patch, post,
+};
 
 const PENDING: &str = "/api/v1/domains/pending";
 const ALL: &str = "/api/v1/platforms/{platformId}/domains";
 const ONE: &str = "/api/v1/platforms/{platformId}/domains/{domainId}";
 
-type Reads = PlatformScope<grant::DomainRead>;
 type Writes = PlatformScope<grant::DomainWrite>;
-type OfPlatform = (PlatformId,);
 type One = (PlatformId, CustomDomainId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -39,7 +36,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deleted domains are left out; operators can include them with \
                  `includeDeleted=true`.",
             )
-            .reads(list),
+            .reads(
+                call_with_query(custom_domain::list)
+                    .map(|page| Output::new(ListP4::from(page.map(Stored::into_inner)))),
+            ),
         post(ALL, "createDomain")
             .summary("Adds a custom domain to a platform.")
             .description(
@@ -56,14 +56,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::NotFound,
                 Code::LimitReached,
             ])
-            .writes(create),
+            .writes(call_with_body(custom_domain::create)),
         get(ONE, "getDomain")
             .summary("Returns a custom domain, with its missing DNS records.")
             .description(
                 "`missingRecords` has the DNS records that the last look-up did not find. It is \
                  empty once the domain has been active. Deleted domains are not found.",
             )
-            .reads(show),
+            .reads(call_with_id(custom_domain::get)),
         patch(ONE, "updateDomain")
             .summary("Updates a custom domain.")
             .description(
@@ -75,7 +75,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict, Code::LimitReached])
-            .writes(update),
+            .writes(call_with_id_and_body(custom_domain::update)),
         delete(ONE, "deleteDomain")
             .summary("Deletes a custom domain.")
             .description(
@@ -124,43 +124,6 @@ async fn list_pending(
     let domains = custom_domain::list_unverified(scope, uow).await?;
     let data = domains.into_iter().map(PendingDomain::from).collect();
     Ok(Output::new(Data { data }))
-}
-
-async fn list(
-    cx: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, ListQuery<DeletedFilter>>,
-) -> Result<Output<ListP4<CustomDomain>>> {
-    let page = custom_domain::list(cx, &scope, uow, &input.query).await?;
-    Ok(Output::new(page.map(Stored::into_inner).into()))
-}
-
-async fn create(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, (), CreateCustomDomain>,
-) -> Result<Stored<CustomDomain>> {
-    custom_domain::create(cx, &scope, uow, input.body).await
-}
-
-async fn show(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Stored<CustomDomain>> {
-    custom_domain::get(&scope, uow, &input.path.1).await
-}
-
-async fn update(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One, (), UpdateCustomDomain>,
-) -> Result<Stored<CustomDomain>> {
-    custom_domain::update(cx, &scope, uow, &input.path.1, input.body).await
 }
 
 async fn remove(cx: &Cx, scope: Writes, uow: &mut dyn UnitOfWork, input: Input<One>) -> Result<()> {

@@ -3,21 +3,21 @@
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, DeploymentId, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{CreateDeployment, Deployment, DeploymentChange, DeploymentFilter};
+use core_domain::registry::{Deployment, DeploymentChange};
 use core_domain::use_case::registry::deployment;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::upserted;
-use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, get, patch, post};
+use crate::kernel::{
+    Cx, Endpoint, Input, Output, call_with_body, call_with_id, call_with_query, get, patch, post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/deployments";
 const ONE: &str = "/api/v1/platforms/{platformId}/deployments/{deploymentId}";
 
-type Reads = PlatformScope<grant::DeploymentRead>;
 type Writes = PlatformScope<grant::DeploymentWrite>;
-type OfPlatform = (PlatformId,);
 type One = (PlatformId, DeploymentId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -29,7 +29,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  `idempotencyKey` selects the deployments with a key, and `status=in_flight` \
                  those that have not ended.",
             )
-            .reads(list),
+            .reads(call_with_query(deployment::list).map(|found| {
+                let deployments = found.into_iter().map(Stored::into_inner).collect();
+                Output::new(Deployments { deployments })
+            })),
         post(ALL, "createDeploymentRecord")
             .summary("Records a deployment that an external system makes.")
             .description(
@@ -40,11 +43,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED, StatusCode::OK])
             .refuses(&[Code::IdempotencyKeyReused, Code::LimitReached])
-            .writes(create),
+            .writes(
+                call_with_body(deployment::create_external)
+                    .map(|entered| upserted::upserted_response(&entered, entered.record.edit())),
+            ),
         get(ONE, "getDeploymentRecord")
             .summary("Returns a deployment record.")
             .description("This includes deployments that have ended.")
-            .reads(show),
+            .reads(call_with_id(deployment::get)),
         patch(ONE, "updateDeploymentRecord")
             .summary("Updates a deployment that has not ended.")
             .description(
@@ -63,36 +69,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
 struct Deployments {
     /// The deployment records, newest first.
     deployments: Vec<Deployment>,
-}
-
-async fn list(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, DeploymentFilter>,
-) -> Result<Output<Deployments>> {
-    let found = deployment::list(&scope, uow, &input.query).await?;
-    let deployments = found.into_iter().map(Stored::into_inner).collect();
-    Ok(Output::new(Deployments { deployments }))
-}
-
-async fn create(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, (), CreateDeployment>,
-) -> Result<Versioned<Deployment>> {
-    let entered = deployment::create_external(cx, &scope, uow, input.body).await?;
-    Ok(upserted::upserted_response(&entered, entered.record.edit()))
-}
-
-async fn show(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Stored<Deployment>> {
-    deployment::get(&scope, uow, &input.path.1).await
 }
 
 async fn update(

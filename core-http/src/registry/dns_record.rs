@@ -1,15 +1,16 @@
 //! Endpoints for the DNS records of workspace stacks.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{
-    Code, DeletedFilter, DnsRecordId, ListQuery, PlatformId, Result, StackId, Stored, grant,
-};
+use core_domain::kernel::{Code, DnsRecordId, PlatformId, Result, StackId, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{CreateDnsRecord, DnsRecord};
+use core_domain::registry::DnsRecord;
 use core_domain::use_case::registry::dns_record;
 use http::StatusCode;
 
-use crate::kernel::{Cx, Endpoint, Input, ListP5, Output, delete, get, post};
+use crate::kernel::{
+    Cx, Endpoint, Input, ListP5, Output, call_with_id, call_with_id_and_body,
+    call_with_id_and_query, delete, get, post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/stacks/{stackId}/dns";
 const ONE: &str = "/api/v1/platforms/{platformId}/stacks/{stackId}/dns/{dnsId}";
@@ -17,7 +18,6 @@ const ONE_OF_PLATFORM: &str = "/api/v1/platforms/{platformId}/dns/{dnsId}";
 
 type Reads = PlatformScope<grant::DnsRead>;
 type Writes = PlatformScope<grant::DnsWrite>;
-type OfStack = (PlatformId, StackId);
 type One = (PlatformId, StackId, DnsRecordId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -28,7 +28,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deleted records are left out; operators can include them with \
                  `includeDeleted=true`.",
             )
-            .reads(list),
+            .reads(
+                call_with_id_and_query(dns_record::list)
+                    .map(|page| Output::new(ListP5::from(page.map(Stored::into_inner)))),
+            ),
         post(ALL, "createDnsRecord")
             .summary("Routes a hostname to a resource of the platform.")
             .description(
@@ -41,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::HostnameReserved, Code::LimitReached])
-            .writes(create),
+            .writes(call_with_id_and_body(dns_record::create)),
         get(ONE, "getStackDnsRecord")
             .summary("Returns a DNS record of a workspace stack.")
             .description("Deleted records are not found.")
@@ -62,27 +65,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "The same record as below its workspace stack, found without the id of the stack. \
                  Deleted records are not found.",
             )
-            .reads(show),
+            .reads(call_with_id(dns_record::get)),
     ]
-}
-
-async fn list(
-    cx: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfStack, ListQuery<DeletedFilter>>,
-) -> Result<Output<ListP5<DnsRecord>>> {
-    let page = dns_record::list(cx, &scope, uow, &input.path.1, &input.query).await?;
-    Ok(Output::new(page.map(Stored::into_inner).into()))
-}
-
-async fn create(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfStack, (), CreateDnsRecord>,
-) -> Result<Stored<DnsRecord>> {
-    dns_record::create(cx, &scope, uow, &input.path.1, input.body).await
 }
 
 async fn show_of_stack(
@@ -96,13 +80,4 @@ async fn show_of_stack(
 
 async fn remove(cx: &Cx, scope: Writes, uow: &mut dyn UnitOfWork, input: Input<One>) -> Result<()> {
     dns_record::delete(cx, &scope, uow, &input.path.1, &input.path.2).await
-}
-
-async fn show(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(PlatformId, DnsRecordId)>,
-) -> Result<Stored<DnsRecord>> {
-    dns_record::get(&scope, uow, &input.path.1).await
 }

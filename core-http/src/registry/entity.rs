@@ -1,25 +1,24 @@
 //! Endpoints for entities: the tenants and sub-tenants of platforms.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{
-    Bounded, Code, EntityId, ListQuery, Page, PlatformId, Result, Stored, grant,
-};
+use core_domain::kernel::{Code, EntityId, PlatformId, Result, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{CreateEntity, DeleteEntity, Entity, EntityFilter, UpdateEntity};
+use core_domain::registry::DeleteEntity;
 use core_domain::use_case::registry::{entity, removal_plan};
 use http::StatusCode;
 
 use super::deletion::Deletion;
-use crate::kernel::{Cx, Endpoint, Input, Output, Success, delete, get, patch, post};
+use crate::kernel::{
+    Cx, Endpoint, Input, Output, Success, call_with_body, call_with_id, call_with_id_and_body,
+    call_with_query, delete, get, patch, post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/entities";
 const ONE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}";
 const ANCESTORS: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/ancestors";
 const DESCENDANTS: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/descendants";
 
-type Reads = PlatformScope<grant::EntityRead>;
 type Writes = PlatformScope<grant::EntityWrite>;
-type OfPlatform = (PlatformId,);
 type One = (PlatformId, EntityId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -30,7 +29,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "The query parameter `type` selects tenants or sub-tenants. Deleted entities are \
                  left out; operators can include them with `includeDeleted=true`.",
             )
-            .reads(list),
+            .reads(call_with_query(entity::list)),
         post(ALL, "createEntity")
             .summary("Creates an entity.")
             .description(
@@ -45,11 +44,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::InvalidState,
                 Code::LimitReached,
             ])
-            .writes(create),
+            .writes(call_with_body(entity::create)),
         get(ONE, "getEntity")
             .summary("Returns an entity.")
             .description("Deleted entities are not found.")
-            .reads(show),
+            .reads(call_with_id(entity::get)),
         patch(ONE, "updateEntity")
             .summary("Updates the name or the status of an entity.")
             .description(
@@ -59,7 +58,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict])
-            .writes(update),
+            .writes(call_with_id_and_body(entity::update)),
         delete(ONE, "deleteEntity")
             .summary("Deletes an entity.")
             .description(
@@ -76,51 +75,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
         get(ANCESTORS, "listAncestors")
             .summary("Lists the entities above an entity, the root first.")
             .description("The entity itself is not in the list.")
-            .reads(ancestors),
+            .reads(call_with_id(entity::ancestors)),
         get(DESCENDANTS, "listDescendants")
             .summary("Lists the entities below an entity, breadth first.")
             .description(
                 "The entity itself and deleted entities are not in the list. A very long list is \
                  cut off; `hasMore` is then `true`.",
             )
-            .reads(descendants),
+            .reads(call_with_id(entity::descendants)),
     ]
-}
-
-async fn list(
-    cx: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, ListQuery<EntityFilter>>,
-) -> Result<Page<Stored<Entity>>> {
-    entity::list(cx, &scope, uow, &input.query).await
-}
-
-async fn create(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, (), CreateEntity>,
-) -> Result<Stored<Entity>> {
-    entity::create(cx, &scope, uow, input.body).await
-}
-
-async fn show(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Stored<Entity>> {
-    entity::get(&scope, uow, &input.path.1).await
-}
-
-async fn update(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One, (), UpdateEntity>,
-) -> Result<Stored<Entity>> {
-    entity::update(cx, &scope, uow, &input.path.1, input.body).await
 }
 
 async fn remove(
@@ -136,22 +99,4 @@ async fn remove(
     }
     entity::delete(cx, &scope, uow, &id, how.cascade).await?;
     Ok(Output::new(Deletion::done()))
-}
-
-async fn ancestors(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Vec<Stored<Entity>>> {
-    entity::ancestors(&scope, uow, &input.path.1).await
-}
-
-async fn descendants(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Bounded<Stored<Entity>>> {
-    entity::descendants(&scope, uow, &input.path.1).await
 }

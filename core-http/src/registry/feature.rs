@@ -2,20 +2,20 @@
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
-    Code, EntityId, FeatureActivationId, JobId, ListQuery, Page, PlatformId, Result, Stored, grant,
+    Code, EntityId, FeatureActivationId, JobId, PlatformId, Result, Stored, grant,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{
-    ActivateFeature, DeactivateFeature, FeatureActivation, FeatureId, FeatureManifest,
-    FeatureStatus,
-};
+use core_domain::registry::{FeatureActivation, FeatureId, FeatureManifest, FeatureStatus};
 use core_domain::use_case::registry::feature;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::in_environment::InEnvironment;
-use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, get, post};
+use crate::kernel::{
+    Cx, Endpoint, Input, Output, Versioned, call_with_id_and_body, call_with_id_and_query, get,
+    post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/features";
 const ACTIVATE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/features/activate";
@@ -24,7 +24,6 @@ const ONE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/features/{
 const MANIFEST: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/manifest";
 
 type Reads = PlatformScope<grant::FeatureRead>;
-type Writes = PlatformScope<grant::FeatureWrite>;
 type OfEntity = (PlatformId, EntityId);
 type One = (PlatformId, EntityId, FeatureId);
 
@@ -33,7 +32,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         get(ALL, "listFeatures")
             .summary("Lists the feature activations of an entity, newest first.")
             .description("The list covers all environments and includes inactive features.")
-            .reads(list),
+            .reads(call_with_id_and_query(feature::list)),
         post(ACTIVATE, "activateFeature")
             .summary("Activates a feature of an entity.")
             .description(
@@ -44,7 +43,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
-            .writes(activate),
+            .writes(call_with_id_and_body(feature::activate).map(activated)),
         post(DEACTIVATE, "deactivateFeature")
             .summary("Deactivates a feature of an entity.")
             .description(
@@ -54,7 +53,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .refuses(&[Code::InvalidState, Code::LimitReached])
-            .writes(deactivate),
+            .writes(call_with_id_and_body(feature::deactivate).map(deactivated)),
         get(ONE, "getFeature")
             .summary("Returns a feature activation of an entity in an environment.")
             .description(
@@ -107,22 +106,8 @@ const fn status(queued: bool) -> StatusCode {
     }
 }
 
-async fn list(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfEntity, ListQuery>,
-) -> Result<Page<Stored<FeatureActivation>>> {
-    feature::list(&scope, uow, &input.path.1, &input.query).await
-}
-
-async fn activate(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfEntity, (), ActivateFeature>,
-) -> Result<Output<ActivationView>> {
-    let asked = feature::activate(cx, &scope, uow, &input.path.1, input.body).await?;
+/// Returns the response to an activation.
+fn activated(asked: feature::Activation) -> Output<ActivationView> {
     let activation = asked.activation.into_inner();
     let view = ActivationView {
         activation_id: activation.id,
@@ -131,21 +116,16 @@ async fn activate(
         provision_job_id: activation.provision_job_id,
         estimated_duration_seconds: asked.estimated_seconds,
     };
-    Ok(Output::new(view).status(status(asked.queued)))
+    Output::new(view).status(status(asked.queued))
 }
 
-async fn deactivate(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfEntity, (), DeactivateFeature>,
-) -> Result<Output<DeactivationView>> {
-    let asked = feature::deactivate(cx, &scope, uow, &input.path.1, input.body).await?;
+/// Returns the response to a deactivation.
+fn deactivated(asked: feature::Deactivation) -> Output<DeactivationView> {
     let view = DeactivationView {
         feature_id: asked.activation.feature_id.clone(),
         status: asked.activation.status,
     };
-    Ok(Output::new(view).status(status(asked.queued)))
+    Output::new(view).status(status(asked.queued))
 }
 
 async fn show(

@@ -1,16 +1,15 @@
 //! Endpoints for onboarding. The interface only defines the prefix; the paths and bodies are defined here.
 
-use core_domain::access::{NewOrganizationScope, SignedInScope};
+use core_domain::access::SignedInScope;
 use core_domain::kernel::{Code, Error, JobId, OnboardingId, Result, Slug};
 use core_domain::port::UnitOfWork;
 use core_domain::provisioning::JobStatus;
-use core_domain::registry::StartOnboarding;
-use core_domain::use_case::registry::onboarding::{self, OnboardingView};
+use core_domain::use_case::registry::onboarding;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Cx, Endpoint, Input, Output, get, post};
+use crate::kernel::{Cx, Endpoint, Input, Output, call_with_body, call_with_id, get, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -29,14 +28,20 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::NotFound,
                 Code::InvalidState,
             ])
-            .writes(start),
+            .writes(call_with_body(onboarding::start).map(|(started, job)| {
+                Output::new(StartedOnboarding {
+                    onboarding_id: started.id.clone(),
+                    job_id: job.id.clone(),
+                    status: job.status,
+                })
+            })),
         get("/api/v1/onboarding/status/{onboardingId}", "getOnboarding")
             .summary("Returns the progress of an onboarding.")
             .description(
                 "Callers find onboardings that they requested and onboardings whose owner they \
                  are. Operators find all. `platformId` is `null` until the platform exists.",
             )
-            .reads(show),
+            .reads(call_with_id(onboarding::get).map(Output::new)),
         get("/api/v1/onboarding/slug/{slug}", "checkSlug")
             .summary("Reports whether a slug is available.")
             .description(
@@ -67,30 +72,6 @@ struct SlugAvailability {
     slug: Slug,
     /// Whether a platform with this slug could be created now.
     available: bool,
-}
-
-async fn start(
-    cx: &Cx,
-    scope: NewOrganizationScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), (), StartOnboarding>,
-) -> Result<Output<StartedOnboarding>> {
-    let (started, job) = onboarding::start(cx, &scope, uow, input.body).await?;
-    Ok(Output::new(StartedOnboarding {
-        onboarding_id: started.id.clone(),
-        job_id: job.id.clone(),
-        status: job.status,
-    }))
-}
-
-async fn show(
-    cx: &Cx,
-    scope: SignedInScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(OnboardingId,)>,
-) -> Result<Output<OnboardingView>> {
-    let view = onboarding::get(cx, &scope, uow, &input.path.0).await?;
-    Ok(Output::new(view))
 }
 
 // An invalid slug is a validation error and not a 404. The path parameter is therefore a plain string.

@@ -1,16 +1,17 @@
 //! Endpoints for platforms.
 
-use core_domain::access::{OrganizationScope, PlatformScope};
-use core_domain::kernel::{
-    Code, DeletedFilter, ListQuery, Page, PlatformId, Result, Stored, grant,
-};
+use core_domain::access::PlatformScope;
+use core_domain::kernel::{Code, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{CreatePlatform, Platform, PlatformEvent, UpdatePlatform};
+use core_domain::registry::{Platform, PlatformEvent};
 use core_domain::use_case::registry::{platform, removal_plan};
 use http::StatusCode;
 
 use super::deletion::Deletion;
-use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, Output, Success, delete, get, patch, post};
+use crate::kernel::{
+    Cx, DryRunQuery, Endpoint, Input, Output, Success, call_with_body, call_with_query, delete,
+    get, patch, post,
+};
 
 const ALL: &str = "/api/v1/platforms";
 const ONE: &str = "/api/v1/platforms/{platformId}";
@@ -25,7 +26,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Members see the platforms of the organization that they act for. Operators see \
                  all platforms; they can include deleted ones with `includeDeleted=true`.",
             )
-            .reads(list),
+            .reads(call_with_query(platform::list)),
         post(ALL, "createPlatform")
             .summary("Creates a platform.")
             .description(
@@ -35,7 +36,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::SlugTaken, Code::LimitReached])
-            .writes(create),
+            .writes(call_with_body(platform::create)),
         get(ONE, "getPlatform")
             .summary("Returns a platform.")
             .description("A deleted platform is also returned, until it is removed permanently.")
@@ -50,7 +51,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .if_match()
             .refuses(&[Code::InvalidState, Code::SlugTaken])
-            .writes(update),
+            .writes(call_with_body(platform::update)),
         delete(ONE, "deletePlatform")
             .summary("Deletes a platform.")
             .description(
@@ -65,24 +66,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-async fn list(
-    cx: &Cx,
-    scope: OrganizationScope<grant::PlatformRead>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), ListQuery<DeletedFilter>>,
-) -> Result<Page<Stored<Platform>>> {
-    platform::list(cx, &scope, uow, &input.query).await
-}
-
-async fn create(
-    cx: &Cx,
-    scope: OrganizationScope<grant::PlatformCreate>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), (), CreatePlatform>,
-) -> Result<Stored<Platform>> {
-    platform::create(cx, &scope, uow, input.body).await
-}
-
 async fn show(
     _: &Cx,
     scope: PlatformScope<grant::PlatformRead>,
@@ -90,15 +73,6 @@ async fn show(
     _: Input<One>,
 ) -> Result<Stored<Platform>> {
     Ok(platform::get(&scope))
-}
-
-async fn update(
-    cx: &Cx,
-    scope: PlatformScope<grant::PlatformUpdate>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One, (), UpdatePlatform>,
-) -> Result<Stored<Platform>> {
-    platform::update(cx, &scope, uow, input.body).await
 }
 
 async fn remove(

@@ -1,13 +1,15 @@
 //! Endpoints that change the status of platforms, and their lifecycle records.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{LifecycleRecord, Platform, PlatformEvent};
+use core_domain::registry::{Platform, PlatformEvent};
 use core_domain::use_case::registry::{platform, removal_plan};
 
 use super::deletion::Deletion;
-use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, ReasonBody, Versioned, get, post};
+use crate::kernel::{
+    Cx, DryRunQuery, Endpoint, Input, ReasonBody, Versioned, call_with_query, get, post,
+};
 
 type One = (PlatformId,);
 type Manages = PlatformScope<grant::PlatformManage>;
@@ -66,7 +68,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Each record has the statuses before and after the change, the actor and the \
                  reason.",
             )
-            .reads(lifecycle),
+            .reads(call_with_query(platform::lifecycle)),
     ]
 }
 
@@ -111,13 +113,4 @@ async fn hard_delete(
     }
     let deleted = platform::hard_delete(cx, &scope, uow, &cx.app.kinds, reason).await?;
     Ok(Versioned::of(&deleted, Deletion::Done(deleted.edit())))
-}
-
-async fn lifecycle(
-    _: &Cx,
-    scope: PlatformScope<grant::PlatformRead>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One, ListQuery>,
-) -> Result<Page<Stored<LifecycleRecord>>> {
-    platform::lifecycle(&scope, uow, &input.query).await
 }

@@ -1,18 +1,19 @@
 //! Endpoints for the catalogue of infrastructure resources.
 
 use core_domain::access::{OrganizationScope, PlatformScope};
-use core_domain::kernel::{
-    Code, DeletedFilter, EntityId, ListQuery, Page, PlatformId, ResourceId, Result, Stored, grant,
-};
+use core_domain::kernel::{Code, PlatformId, ResourceId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::registry::{CreateResource, ProviderName, Resource, UpdateResource};
+use core_domain::registry::{ProviderName, Resource};
 use core_domain::use_case::registry::{removal_plan, resource};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::deletion::Deletion;
-use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, Output, Success, delete, get, patch, post};
+use crate::kernel::{
+    Cx, DryRunQuery, Endpoint, Input, Output, Success, call_with_id, call_with_id_and_body,
+    call_with_id_and_query, call_with_query, delete, get, patch, post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/resources";
 const ALL_ALIAS: &str = "/api/v1/resources/platforms/{platformId}/resources";
@@ -22,10 +23,8 @@ const OF_ENTITY_ALIAS: &str =
 const ONE: &str = "/api/v1/platforms/{platformId}/resources/{resourceId}";
 const ONE_ALIAS: &str = "/api/v1/resources/platforms/{platformId}/resources/{resourceId}";
 
-type Reads = PlatformScope<grant::ResourceRead>;
 type Writes = PlatformScope<grant::ResourceWrite>;
 type One = (PlatformId, ResourceId);
-type OfEntity = (PlatformId, EntityId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -45,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deleted resources are left out; operators can include them with \
                  `includeDeleted=true`.",
             )
-            .reads(list),
+            .reads(call_with_query(resource::list)),
         get(OF_ENTITY, "listEntityResources")
             .alias(OF_ENTITY_ALIAS)
             .summary("Lists the resources of an entity, newest first.")
@@ -53,7 +52,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deleted resources are left out; operators can include them with \
                  `includeDeleted=true`.",
             )
-            .reads(list_of_entity),
+            .reads(call_with_id_and_query(resource::list_of_entity)),
         post(OF_ENTITY, "createResource")
             .alias(OF_ENTITY_ALIAS)
             .summary("Adds a resource to the catalogue.")
@@ -65,12 +64,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
-            .writes(create),
+            .writes(call_with_id_and_body(resource::create)),
         get(ONE, "getResource")
             .alias(ONE_ALIAS)
             .summary("Returns a resource.")
             .description("Deleted resources are not found.")
-            .reads(show),
+            .reads(call_with_id(resource::get)),
         patch(ONE, "updateResource")
             .alias(ONE_ALIAS)
             .summary("Updates the record of a resource.")
@@ -81,7 +80,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict])
-            .writes(update),
+            .writes(call_with_id_and_body(resource::update)),
         delete(ONE, "deleteResource")
             .alias(ONE_ALIAS)
             .summary("Deletes the record of a resource.")
@@ -111,51 +110,6 @@ async fn look_up(
     input: Input<(), LookUpQuery>,
 ) -> Result<Stored<Resource>> {
     resource::look_up(cx, &scope, uow, input.query.cf_name.as_str()).await
-}
-
-async fn list(
-    cx: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(PlatformId,), ListQuery<DeletedFilter>>,
-) -> Result<Page<Stored<Resource>>> {
-    resource::list(cx, &scope, uow, &input.query).await
-}
-
-async fn list_of_entity(
-    cx: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfEntity, ListQuery<DeletedFilter>>,
-) -> Result<Page<Stored<Resource>>> {
-    resource::list_of_entity(cx, &scope, uow, &input.path.1, &input.query).await
-}
-
-async fn create(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfEntity, (), CreateResource>,
-) -> Result<Stored<Resource>> {
-    resource::create(cx, &scope, uow, &input.path.1, input.body).await
-}
-
-async fn show(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Stored<Resource>> {
-    resource::get(&scope, uow, &input.path.1).await
-}
-
-async fn update(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<One, (), UpdateResource>,
-) -> Result<Stored<Resource>> {
-    resource::update(cx, &scope, uow, &input.path.1, input.body).await
 }
 
 async fn remove(

@@ -1,18 +1,19 @@
 //! Endpoints for the status of the secrets of resources.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, ResourceId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, ResourceId, Result, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{ResourceSecret, SecretName, SetResourceSecret};
 use core_domain::use_case::registry::secret;
 use http::StatusCode;
 
-use crate::kernel::{Cx, Endpoint, Input, Output, Unparsed, Versioned, get, post};
+use crate::kernel::{
+    Cx, Endpoint, Input, Output, Unparsed, Versioned, call_with_id_and_query, get, post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/resources/{resourceId}/secrets";
 const ONE: &str = "/api/v1/platforms/{platformId}/resources/{resourceId}/secrets/{secretName}";
 
-type OfResource = (PlatformId, ResourceId);
 type One = (PlatformId, ResourceId, Unparsed<SecretName>);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -23,7 +24,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "The list has names and statuses, never values. The registry does not store the \
                  values.",
             )
-            .reads(list),
+            .reads(call_with_id_and_query(secret::list)),
         post(ONE, "setResourceSecret")
             .summary("Records the status of a secret of a resource.")
             .description(
@@ -36,15 +37,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .refuses(&[Code::LimitReached])
             .writes(set),
     ]
-}
-
-async fn list(
-    _: &Cx,
-    scope: PlatformScope<grant::SecretRead>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfResource, ListQuery>,
-) -> Result<Page<Stored<ResourceSecret>>> {
-    secret::list(&scope, uow, &input.path.1, &input.query).await
 }
 
 async fn set(

@@ -1,33 +1,28 @@
 //! Endpoints for workspace stacks.
 
-use core_domain::access::PlatformScope;
-use core_domain::kernel::{
-    Code, ListQuery, Name, PlatformId, Result, StackId, Stored, Timestamp, grant,
-};
-use core_domain::port::UnitOfWork;
-use core_domain::registry::{
-    CreateWorkspaceStack, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackStatus,
-};
+use core_domain::kernel::{Code, Name, StackId, Stored, Timestamp};
+use core_domain::registry::{WorkspaceStack, WorkspaceStackStatus};
 use core_domain::use_case::registry::workspace_stack;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Cx, Endpoint, Input, ListP4, Output, Versioned, get, post};
+use crate::kernel::{
+    Endpoint, ListP4, Output, Versioned, call_with_body, call_with_id, call_with_query, get, post,
+};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/stacks";
 const ONE: &str = "/api/v1/platforms/{platformId}/stacks/{stackId}";
-
-type Reads = PlatformScope<grant::WorkspaceRead>;
-type Writes = PlatformScope<grant::WorkspaceWrite>;
-type OfPlatform = (PlatformId,);
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listWorkspaceStacks")
             .summary("Lists the workspace stacks of a platform, newest first.")
             .description("The query parameter `tenantId` selects the stacks of an entity.")
-            .reads(list),
+            .reads(
+                call_with_query(workspace_stack::list)
+                    .map(|page| Output::new(ListP4::from(page.map(Stored::into_inner)))),
+            ),
         post(ALL, "createWorkspaceStack")
             .summary("Creates a workspace stack of an entity.")
             .description(
@@ -37,11 +32,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
-            .writes(create),
+            .writes(
+                call_with_body(workspace_stack::create)
+                    .map(|stack| Versioned::of(&stack, CreatedStack::of(&stack))),
+            ),
         get(ONE, "getWorkspaceStack")
             .summary("Returns a workspace stack.")
             .description("This includes stacks that jobs created from a stack template.")
-            .reads(show),
+            .reads(call_with_id(workspace_stack::get)),
     ]
 }
 
@@ -71,33 +69,4 @@ impl CreatedStack {
             created_at: stack.created_at,
         }
     }
-}
-
-async fn list(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, ListQuery<WorkspaceStackFilter>>,
-) -> Result<Output<ListP4<WorkspaceStack>>> {
-    let page = workspace_stack::list(&scope, uow, &input.query).await?;
-    Ok(Output::new(page.map(Stored::into_inner).into()))
-}
-
-async fn create(
-    cx: &Cx,
-    scope: Writes,
-    uow: &mut dyn UnitOfWork,
-    input: Input<OfPlatform, (), CreateWorkspaceStack>,
-) -> Result<Versioned<CreatedStack>> {
-    let stack = workspace_stack::create(cx, &scope, uow, input.body).await?;
-    Ok(Versioned::of(&stack, CreatedStack::of(&stack)))
-}
-
-async fn show(
-    _: &Cx,
-    scope: Reads,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(PlatformId, StackId)>,
-) -> Result<Stored<WorkspaceStack>> {
-    workspace_stack::get(&scope, uow, &input.path.1).await
 }

@@ -1,17 +1,18 @@
 //! Endpoints for stack templates.
 
-use core_domain::access::{OperatorScope, SignedInScope};
-use core_domain::kernel::{Code, Result, Stored, TemplateId, WholeListQuery};
+use core_domain::access::SignedInScope;
+use core_domain::kernel::{Code, Result, Stored, TemplateId};
 use core_domain::port::UnitOfWork;
-use core_domain::stacks::{
-    CreateTemplate, StackTemplate, StackVersion, TemplateName, UpdateTemplate,
-};
+use core_domain::stacks::{StackTemplate, StackVersion, TemplateName};
 use core_domain::use_case::stacks::{template, version};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Counted, Cx, Endpoint, Input, Output, Versioned, get, patch, post};
+use crate::kernel::{
+    Counted, Cx, Endpoint, Input, Output, Versioned, call_with_body, call_with_id_and_body,
+    call_with_query, get, patch, post,
+};
 
 const ALL: &str = "/api/v1/stacks";
 const ONE: &str = "/api/v1/stacks/{name}";
@@ -24,7 +25,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deprecated templates are in the list. It has all templates on one page, up to \
                  1,000, unless `limit` is given.",
             )
-            .reads(list),
+            .reads(call_with_query(template::list).map(|page| Output::new(Counted::from(page)))),
         post(ALL, "createStackTemplate")
             .summary("Creates a stack template.")
             .description(
@@ -32,7 +33,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict])
-            .writes(create),
+            .writes(call_with_body(template::create).map(|created| {
+                let id = created.id.clone();
+                Versioned::of(&created, CreatedTemplate { id })
+            })),
         get(ONE, "getStackTemplate")
             .summary("Returns a stack template and its latest version.")
             .description(
@@ -49,7 +53,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  activated. The status `active` reverses the deprecation.",
             )
             .if_match()
-            .writes(update),
+            .writes(
+                call_with_id_and_body(template::update)
+                    .map(|updated| Versioned::of(&updated, Acknowledgement::OK)),
+            ),
     ]
 }
 
@@ -81,27 +88,6 @@ struct TemplateDetail {
     latest_version: Option<StackVersion>,
 }
 
-async fn list(
-    _: &Cx,
-    scope: SignedInScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), WholeListQuery>,
-) -> Result<Output<Counted<StackTemplate>>> {
-    let page = template::list(&scope, uow, &input.query).await?;
-    Ok(Output::new(Counted::from(page)))
-}
-
-async fn create(
-    cx: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), (), CreateTemplate>,
-) -> Result<Versioned<CreatedTemplate>> {
-    let created = template::create(cx, &scope, uow, input.body).await?;
-    let id = created.id.clone();
-    Ok(Versioned::of(&created, CreatedTemplate { id }))
-}
-
 async fn show(
     _: &Cx,
     scope: SignedInScope,
@@ -115,14 +101,4 @@ async fn show(
         latest_version: latest.map(Stored::into_inner),
     };
     Ok(Versioned::of(&found, detail))
-}
-
-async fn update(
-    cx: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(TemplateName,), (), UpdateTemplate>,
-) -> Result<Versioned<Acknowledgement>> {
-    let updated = template::update(cx, &scope, uow, &input.path.0, input.body).await?;
-    Ok(Versioned::of(&updated, Acknowledgement::OK))
 }

@@ -1,16 +1,19 @@
 //! Endpoints for the versions of stack templates. The entity tag of a version is the digest of its definition.
 
 use core_domain::access::{OperatorScope, SignedInScope};
-use core_domain::kernel::{Code, Result, Stored, VersionId, WholeListQuery};
+use core_domain::kernel::{Code, Result, Stored, VersionId};
 use core_domain::port::UnitOfWork;
-use core_domain::stacks::{PublishVersion, SemVer, StackVersion, TemplateName};
+use core_domain::stacks::{SemVer, StackVersion, TemplateName};
 use core_domain::use_case::stacks::version;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::template::Acknowledgement;
-use crate::kernel::{Counted, Cx, Endpoint, Input, Output, Versioned, delete, get, post};
+use crate::kernel::{
+    Counted, Cx, Endpoint, Input, Output, Versioned, call_with_id_and_body, call_with_id_and_query,
+    delete, get, post,
+};
 
 const ALL: &str = "/api/v1/stacks/{name}/versions";
 const ONE: &str = "/api/v1/stacks/{name}/{version}";
@@ -25,7 +28,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "The order is that of semantic versioning. Deprecated versions are in the list. \
                  It has all versions on one page, up to 1,000, unless `limit` is given.",
             )
-            .reads(list),
+            .reads(
+                call_with_id_and_query(version::list).map(|page| Output::new(Counted::from(page))),
+            ),
         post(ALL, "publishStackVersion")
             .summary("Publishes a version of a stack template.")
             .description(
@@ -35,7 +40,10 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState])
-            .writes(publish),
+            .writes(call_with_id_and_body(version::publish).map(|published| {
+                let id = published.id.clone();
+                Versioned::of(&published, PublishedVersion { id })
+            })),
         get(ONE, "getStackVersion")
             .summary("Returns a version of a stack template.")
             .description("Deprecated versions are returned too.")
@@ -56,27 +64,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
 struct PublishedVersion {
     /// The id of the version.
     id: VersionId,
-}
-
-async fn list(
-    _: &Cx,
-    scope: SignedInScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(TemplateName,), WholeListQuery>,
-) -> Result<Output<Counted<StackVersion>>> {
-    let page = version::list(&scope, uow, &input.path.0, &input.query).await?;
-    Ok(Output::new(Counted::from(page)))
-}
-
-async fn publish(
-    cx: &Cx,
-    scope: OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(TemplateName,), (), PublishVersion>,
-) -> Result<Versioned<PublishedVersion>> {
-    let published = version::publish(cx, &scope, uow, &input.path.0, input.body).await?;
-    let id = published.id.clone();
-    Ok(Versioned::of(&published, PublishedVersion { id }))
 }
 
 async fn show(

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Config, Socket};
 
 use super::options::Options;
 use super::servers::Server;
-use super::tls::TlsStream;
+use super::tls::{Tls, TlsStream};
 
 use crate::sql::postgres::RunError;
 
@@ -54,7 +54,7 @@ async fn open_one_of(server: &Server, options: &Options) -> Result<(Client, Io),
 }
 
 async fn open(config: &Config, options: &Options) -> Result<(Client, Io), StoreError> {
-    let opened = config.connect(options.tls.clone()).await;
+    let opened = config.connect(Tls::clone(&options.tls)).await;
     opened.map_err(|error| RunError::from(error).into_failure())
 }
 

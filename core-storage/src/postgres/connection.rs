@@ -183,7 +183,7 @@ impl Connection {
             client,
             io,
             prepared: Prepared::default(),
-            tls: options.tls.clone(),
+            tls: Tls::clone(&options.tls),
             answer_timeout: options.answer_timeout,
         })
     }
@@ -298,7 +298,7 @@ impl Connection {
     /// takes longer is cancelled, unless it is a commit. The connection is not reused after a cancel request, because a
     /// late request would cancel the next statement.
     pub(super) async fn settle(&mut self, can_cancel: bool) -> bool {
-        let (token, tls) = (self.client.cancel_token(), self.tls.clone());
+        let (token, tls) = (self.client.cancel_token(), Tls::clone(&self.tls));
         let mut rollback = pin!(self.batch("ROLLBACK"));
         if let Ok(rolled_back) = timeout(GRACE, &mut rollback).await {
             return rolled_back.is_ok();
@@ -309,7 +309,7 @@ impl Connection {
             }
             loop {
                 // If no cancel request arrives, the server's timeout ends the statement.
-                let _ = token.cancel_query(tls.clone()).await;
+                let _ = token.cancel_query(Tls::clone(&tls)).await;
                 if timeout(CANCEL_PAUSE, &mut rollback).await.is_ok() {
                     return false;
                 }

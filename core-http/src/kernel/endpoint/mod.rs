@@ -5,7 +5,7 @@
 //! (`super::request`), writing a response (`super::answer`), and decisions about the caller (`super::admission`).
 //!
 //! - `row`, `definition`: an endpoint's declaration, and the same with its handler.
-//! - `handler`, `scope`, `shapes`: what a handler receives, and what the row learns from its types.
+//! - `handler`, `use_case`, `scope`, `shapes`: what a handler receives, and what the row learns from its types.
 //! - `router`, `compiled`, `service`, `service_error`: the table as a `tower::Service`.
 //! - `policy`, `authenticate`, `check_request`, `pipeline`: the steps from a request to its response, which apply the
 //!   checks of `super::admission`.
@@ -27,3 +27,4 @@ pub(super) mod scope;
 pub(super) mod service;
 pub(super) mod service_error;
 pub(super) mod shapes;
+pub(super) mod use_case;
