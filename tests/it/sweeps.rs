@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::iam::{AccessToken, TokenHash};
 use core_domain::kernel::{SessionId, Timestamp};
 use core_domain::port::{Mode, Store, transact};
-use core_domain::shared::StoredResponse;
+use core_domain::shared::{MaintenanceLeaseQuery, StoredResponse};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
 use core_domain::use_case::iam::oauth;
 use core_domain::use_case::shared::{
@@ -152,5 +152,34 @@ async fn concurrent_nodes_remove_every_record_once() {
         assert_eq!(a + b + c, 300, "{backend:?}");
         let mut uow = world.store.begin(Mode::Read).await.unwrap();
         assert!(uow.now().await.is_ok());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_released_although_another_node_checks_it_at_that_moment() {
+    for backend in BACKENDS {
+        let world = World::on(backend, 10).await;
+        let [first, second] = [node(1), node(2)];
+        assert!(first.acquire(world.store.as_ref()).await.unwrap());
+        let mut checking = world.store.begin(Mode::ReadCommitted).await.unwrap();
+        let leases = checking.repositories(RecordKey::for_tests());
+        let of_task = MaintenanceLeaseQuery::Of("sweep".to_owned());
+        let locked = leases
+            .maintenance_leases()
+            .claim(&of_task, 1)
+            .await
+            .unwrap();
+        assert_eq!(locked.len(), 1, "{backend:?}");
+        let store = Arc::clone(&world.store);
+        let mut releasing = tokio::spawn(async move { first.release(store.as_ref()).await });
+        // The check ends after the release has begun, or at the latest after this time.
+        let early = tokio::time::timeout(Duration::from_millis(200), &mut releasing).await;
+        checking.rollback().await;
+        match early {
+            Ok(released) => released.unwrap().unwrap(),
+            Err(_) => releasing.await.unwrap().unwrap(),
+        }
+        let acquired = second.acquire(world.store.as_ref()).await.unwrap();
+        assert!(acquired, "{backend:?}");
     }
 }

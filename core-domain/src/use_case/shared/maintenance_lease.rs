@@ -94,11 +94,17 @@ impl LeaseHolder {
     pub async fn release(&self, store: &dyn Store) -> Result<()> {
         transact_in(Mode::ReadCommitted, store, |uow, _| {
             Box::pin(async move {
-                let of_task = MaintenanceLeaseQuery::Of(self.task.to_owned());
-                let mut claimed = unowned::<MaintenanceLease>(uow).claim(&of_task, 1).await?;
-                match claimed.pop() {
-                    Some(seen) if seen.holder == self.id => unaudited::remove(uow, &seen).await,
-                    _ => Ok(()),
+                // Not a claim, which skips a lease that another process is checking at this moment.
+                let leases = unowned::<MaintenanceLease>(uow);
+                let Some(seen) = leases.find(self.task).await? else {
+                    return Ok(());
+                };
+                if seen.holder != self.id {
+                    return Ok(());
+                }
+                match unaudited::remove(uow, &seen).await {
+                    Err(Error::Store(error)) => Err(error.conflict_as_retry().into()),
+                    removed => removed,
                 }
             })
         })
