@@ -1,6 +1,6 @@
 //! The listening sockets. They are bound before anything else is built, so that every address is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use core_suite::SuiteService;
@@ -20,7 +20,8 @@ impl Listeners {
     /// Binds all listeners.
     pub(crate) async fn bind(config: &Config) -> std::io::Result<Self> {
         let mut services = BTreeMap::new();
-        for service in &config.services {
+        // A service that is named twice has one listener.
+        for service in BTreeSet::from_iter(&config.options.services) {
             if let Some(offset) = port_offset(*service) {
                 services.insert(*service, bind(config, offset).await?);
             }
@@ -51,12 +52,12 @@ impl Listeners {
 }
 
 async fn bind(config: &Config, offset: u16) -> std::io::Result<TcpListener> {
-    let port = if config.base_port == 0 {
+    let port = if config.options.base_port == 0 {
         0
     } else {
-        config.base_port + offset
+        config.options.base_port + offset
     };
-    let address = SocketAddr::new(config.bind, port);
+    let address = SocketAddr::new(config.options.bind, port);
     TcpListener::bind(address)
         .await
         .map_err(|e| std::io::Error::new(e.kind(), format!("{address}: {e}")))

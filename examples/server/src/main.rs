@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::config::{Cli, Command, Config};
 
@@ -28,11 +28,12 @@ use crate::config::{Cli, Command, Config};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // Variables that are not valid text are ignored.
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let config = match Config::load(&cli, environment) {
+    let config = match Config::load(&cli, &matches, environment) {
         Ok(config) => config,
         Err(error) => {
             eprintln!("core-server: {}", chain(&error));

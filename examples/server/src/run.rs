@@ -57,7 +57,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     let listeners = Listeners::bind(&config).await?;
     let addresses = listeners.addresses()?;
     let mut builder = builder(&config).site_port(listeners.site_port()?);
-    if config.iam_public_url.is_none()
+    if config.options.iam_public_url.is_none()
         && let Some(iam) = addresses.get("iam")
     {
         builder = builder.iam_url(iam);
@@ -89,7 +89,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
         servers.spawn(listeners.sites, sites);
     }
 
-    if config.auth_api_key.is_none() {
+    if config.options.auth_api_key.is_none() {
         tracing::warn!("AUTH_API_KEY is not set: every request passes unauthenticated");
     }
     // Signals are handled before the ready line is printed, because a reader of that line may send one at once.
@@ -104,11 +104,11 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     suite.stop_claiming();
     // Sending fails only if no server is left, which is fine.
     let _ = stop.send(true);
-    let listener = &config.settings.listener;
+    let listener = &config.options.settings.listener;
     tokio::time::sleep(listener.drain_delay).await;
     tracing::info!("draining");
     let listeners = async { while servers.tasks.join_next().await.is_some() {} };
-    let longest = listener.drain.max(config.settings.worker.drain) + STOP_MARGIN;
+    let longest = listener.drain.max(config.options.settings.worker.drain) + STOP_MARGIN;
     let drained = tokio::time::timeout(longest, suite.shutdown_with(listeners)).await;
     if drained.is_err() {
         tracing::warn!("the drain timed out; unfinished work continues at the next start");
@@ -118,14 +118,14 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
 
 /// Returns the limits of the listeners, which all have the same trusted proxies.
 fn listener_options(config: &Config) -> Result<ServeOptions, SuiteError> {
-    let proxies = TrustedProxies::parse(&config.trusted_proxies);
+    let proxies = TrustedProxies::parse(&config.options.trusted_proxies);
     let trusted_proxies = proxies.map_err(|problem| ConfigError {
         setting: "trusted_proxies",
         problem,
     })?;
     Ok(ServeOptions {
         trusted_proxies,
-        ..config.settings.listener.clone()
+        ..config.options.settings.listener.clone()
     })
 }
 
@@ -151,13 +151,14 @@ pub(crate) fn contradictions(config: &Config) -> Vec<String> {
 
 /// Returns the builder for the suite that the configuration describes.
 pub(crate) fn builder(config: &Config) -> SuiteBuilder {
+    let options = &config.options;
     let mut builder = Suite::builder()
-        .settings(|settings| settings.clone_from(&config.settings))
-        .data_folder(&config.data)
-        .public_routes(config.public_routes.clone())
-        .trusted_proxies(config.trusted_proxies.clone())
-        .allowed_origins(config.allowed_origins.clone())
-        .local_latency(config.local_latency);
+        .settings(|settings| settings.clone_from(&options.settings))
+        .data_folder(&options.data)
+        .public_routes(options.public_routes.clone())
+        .trusted_proxies(options.trusted_proxies.clone())
+        .allowed_origins(options.allowed_origins.clone())
+        .local_latency(Duration::from_millis(options.local_latency_ms));
     builder = match &config.database {
         Database::Memory => builder.in_memory(),
         Database::Sqlite(path) => builder.sqlite(path),
@@ -169,10 +170,10 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
             builder = builder.worker_host(command);
         }
     }
-    if let Some(url) = &config.smtp_url {
+    if let Some(url) = &options.smtp_url {
         builder = builder.smtp(url);
     }
-    if let Some(sender) = &config.mail_from {
+    if let Some(sender) = &options.mail_from {
         builder = builder.mail_from(sender);
     }
     if let Some(account) = &config.cloudflare {
@@ -184,10 +185,10 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(key) = config.master_key {
         builder = builder.master_key(key);
     }
-    if let Some(key) = &config.auth_api_key {
+    if let Some(key) = &options.auth_api_key {
         builder = builder.service_key(key);
     }
-    if let Some(iam) = &config.iam_public_url {
+    if let Some(iam) = &options.iam_public_url {
         builder = builder.iam_url(iam);
     }
     builder

@@ -13,8 +13,8 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
     };
     let mut text =
         format!("\nThe Platform Control API Suite is running; records are stored {kept}.\n");
-    if config.smtp_url.is_none() {
-        let outbox = config.data.join("outbox");
+    if config.options.smtp_url.is_none() {
+        let outbox = config.options.data.join("outbox");
         text.push_str(&format!("Mails are written to {}.\n", outbox.display()));
     }
     let infrastructure = match &config.cloudflare {
@@ -40,7 +40,7 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
              Or watch the complete way to a live site:  cargo run --release -p core-tour\n"
         ));
     }
-    if config.auth_api_key.is_none() {
+    if config.options.auth_api_key.is_none() {
         text.push_str("\nAUTH_API_KEY is not set: every request is accepted unauthenticated. Use this on a local machine only.\n");
     }
     text

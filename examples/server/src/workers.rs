@@ -26,10 +26,10 @@ pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {
             return None;
         }
     };
-    let log_form = config.log_form.to_possible_value()?;
+    let log_form = config.options.log_form.to_possible_value()?;
     let args = [
         "--log-level",
-        &config.log_level,
+        &config.options.log_level,
         "--log-form",
         log_form.get_name(),
         "workers",

@@ -4,28 +4,15 @@ use core_suite::{CLOUDFLARE_API, CloudflareAccount, Secret};
 
 use super::error::{ConfigError, wrong};
 use super::options::Options;
-use super::values::secret;
 
 /// Returns the account in which infrastructure is created; `None` means this machine.
 ///
 /// # Errors
 /// [`ConfigError`] names the option that is invalid, or that another option requires.
 pub(super) fn account(options: &Options) -> Result<Option<CloudflareAccount>, ConfigError> {
-    let token = secret(
-        "cloudflare_api_token",
-        options.cloudflare_api_token.clone(),
-        options.cloudflare_api_token_file.as_deref(),
-    )?;
-    let account_id = secret(
-        "cloudflare_account_id",
-        options.cloudflare_account_id.clone(),
-        options.cloudflare_account_id_file.as_deref(),
-    )?;
-    let base_url = secret(
-        "cloudflare_api_base_url",
-        options.cloudflare_api_base_url.clone(),
-        options.cloudflare_api_base_url_file.as_deref(),
-    )?;
+    let base_url = options.cloudflare_api_base_url.clone();
+    let token = options.cloudflare_api_token.clone();
+    let account_id = options.cloudflare_account_id.clone();
     let account = match (token, account_id) {
         (Some(token), Some(account_id)) => CloudflareAccount {
             token: Secret::new(token),

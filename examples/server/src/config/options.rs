@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use core_suite::{Settings, SuiteService};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,9 @@ use crate::service;
 #[command(
     name = "core-server",
     version,
-    about = "The Platform Control API Suite as one process."
+    about = "The Platform Control API Suite as one process.",
+    // The descriptions of the options contain the defaults.
+    mut_args(|arg| arg.hide_default_value(true))
 )]
 pub(crate) struct Cli {
     /// The command to run. Without a command the server starts.
@@ -52,66 +54,60 @@ pub(crate) enum Command {
     },
 }
 
-/// Every option; `None` if it is not set.
-#[derive(Clone, Default, Deserialize, Parser, Serialize)]
-#[serde(deny_unknown_fields, default)]
+/// Every option. An option without a default is `None` if it is not set.
+#[derive(Args, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Options {
     /// The folder for all data of the server [default: ./core-data].
-    #[arg(long, env = "CORE_DATA", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) data: Option<PathBuf>,
+    #[arg(long, env = "CORE_DATA", default_value = "core-data", global = true)]
+    pub(crate) data: PathBuf,
     /// The database: `sqlite:FILE`, `postgres://..` or `memory:` [default: core.sqlite in the data folder].
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) database_url: Option<String>,
     /// A file that contains the database URL.
     #[arg(long, env = "DATABASE_URL_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) database_url_file: Option<PathBuf>,
     /// The service key of the gateway, at least 16 characters. Without it every request is accepted unauthenticated,
     /// and only loopback addresses can be bound.
     #[arg(long, env = "AUTH_API_KEY", global = true, hide_env_values = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auth_api_key: Option<String>,
     /// A file that contains the service key.
     #[arg(long, env = "AUTH_API_KEY_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auth_api_key_file: Option<PathBuf>,
     /// The installation's secret, from which the keys for session cookies, list cursors and the audit log are derived:
     /// 64 hexadecimal digits, the same on every node [default: generated once and stored in the data folder].
     #[arg(long, env = "CORE_SECRET", global = true, hide_env_values = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
     /// A file that contains the installation's secret.
     #[arg(long, env = "CORE_SECRET_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The key that encrypts stored secrets, such as signing keys: 32 bytes as 64 hexadecimal digits or as base64, the
     /// same on every node [default: derived from the installation's secret].
     #[arg(long, env = "CORE_MASTER_KEY", global = true, hide_env_values = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) master_key: Option<String>,
     /// A file that contains the master key.
     #[arg(long, env = "CORE_MASTER_KEY_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) master_key_file: Option<PathBuf>,
     /// The IP address to listen on [default: 127.0.0.1].
-    #[arg(long, env = "CORE_BIND", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) bind: Option<IpAddr>,
+    #[arg(long, env = "CORE_BIND", default_value = "127.0.0.1", global = true)]
+    pub(crate) bind: IpAddr,
     /// The gateway's port. The services use the ports after it, sites the port ten above it. 0 means free ports
     /// [default: 8080].
-    #[arg(long, env = "CORE_BASE_PORT", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) base_port: Option<u16>,
+    #[arg(long, env = "CORE_BASE_PORT", default_value = "8080", global = true)]
+    pub(crate) base_port: u16,
     /// The services to run, separated by commas [default: all].
-    #[arg(long, env = "CORE_SERVICES", value_parser = service::parser(), value_delimiter = ',', global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) services: Option<Vec<SuiteService>>,
+    #[arg(
+        long,
+        env = "CORE_SERVICES",
+        value_parser = service::parser(),
+        value_delimiter = ',',
+        default_values_t = service::runnable(),
+        global = true
+    )]
+    pub(crate) services: Vec<SuiteService>,
     /// Routes of the gateway that need no credential, each as `METHOD /path` [default: none].
     #[arg(long, env = "CORE_PUBLIC_ROUTES", value_delimiter = ',', global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) public_routes: Option<Vec<String>>,
+    pub(crate) public_routes: Vec<String>,
     /// Web origins that get CORS headers from the gateway, and from which IAM accepts cookies [default: none].
     #[arg(
         long,
@@ -119,8 +115,7 @@ pub(crate) struct Options {
         value_delimiter = ',',
         global = true
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) allowed_origins: Option<Vec<String>>,
+    pub(crate) allowed_origins: Vec<String>,
     /// Proxies in front of the gateway and IAM, as addresses or ranges. Their X-Forwarded-For is trusted, and the limit
     /// of connections per client does not apply to them [default: none].
     #[arg(
@@ -129,26 +124,21 @@ pub(crate) struct Options {
         value_delimiter = ',',
         global = true
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trusted_proxies: Option<Vec<String>>,
+    pub(crate) trusted_proxies: Vec<String>,
     /// The URL at which users reach IAM. With https, cookies are sent over https only. Required if `bind` is not a
     /// loopback address [default: the address IAM listens on].
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) iam_public_url: Option<String>,
     /// The server that sends mail: `smtp://user:password@host:587` (STARTTLS; `?tls=none` for a server on this machine)
     /// or `smtps://user:password@host:465`. `?ca=FILE` replaces the system's root certificates [default: none, mails
     /// are written to the folder outbox of the data folder].
     #[arg(long, env = "SMTP_URL", global = true, hide_env_values = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) smtp_url: Option<String>,
     /// A file that contains the URL of the mail server.
     #[arg(long, env = "SMTP_URL_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) smtp_url_file: Option<PathBuf>,
     /// The sender address of mails, `Name <address@example.org>`. Required with a mail server.
     #[arg(long, env = "MAIL_FROM", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mail_from: Option<String>,
     /// A token for Cloudflare's API. With it, infrastructure is created at Cloudflare instead of on this machine.
     #[arg(
@@ -157,79 +147,50 @@ pub(crate) struct Options {
         global = true,
         hide_env_values = true
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_token: Option<String>,
     /// A file that contains the token.
     #[arg(long, env = "CLOUDFLARE_API_TOKEN_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_token_file: Option<PathBuf>,
     /// The id of the Cloudflare account. Required with the token.
     #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_account_id: Option<String>,
     /// A file that contains the account id.
     #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_account_id_file: Option<PathBuf>,
     /// The base URL of Cloudflare's API [default: its public URL].
     #[arg(long, env = "CLOUDFLARE_API_BASE_URL", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_base_url: Option<String>,
     /// A file that contains the base URL.
     #[arg(long, env = "CLOUDFLARE_API_BASE_URL_FILE", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_base_url_file: Option<PathBuf>,
     /// The time that the local provider waits before and after each change, in milliseconds, to observe running jobs
     /// [default: 0].
-    #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) local_latency_ms: Option<u64>,
+    #[arg(
+        long,
+        env = "CORE_LOCAL_LATENCY_MS",
+        default_value = "0",
+        global = true
+    )]
+    pub(crate) local_latency_ms: u64,
     /// The program `workerd`, which runs workers [default: the one in PATH, or in node_modules/.bin next to the data
     /// folder; without one workers are stored but do not run].
     #[arg(long, env = "WORKERD_BIN", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workerd: Option<PathBuf>,
     /// Allow addresses that are not loopback without a service key [default: false].
-    #[arg(long, env = "ALLOW_UNAUTHENTICATED", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) allow_unauthenticated: Option<bool>,
+    #[arg(long, env = "ALLOW_UNAUTHENTICATED", action = ArgAction::Set, default_value = "false", global = true)]
+    pub(crate) allow_unauthenticated: bool,
     /// The log filter in the syntax of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
-    #[arg(long, env = "RUST_LOG", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) log_level: Option<String>,
+    #[arg(long, env = "RUST_LOG", default_value = "info", global = true)]
+    pub(crate) log_level: String,
     /// The format of log lines [default: json].
-    #[arg(long, env = "CORE_LOG_FORM", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) log_form: Option<LogForm>,
+    #[arg(long, env = "CORE_LOG_FORM", default_value = "json", global = true)]
+    pub(crate) log_form: LogForm,
     /// Drop and count log lines that cannot be written in time, instead of delaying requests [default: false].
-    #[arg(long, env = "CORE_LOG_LOSSY", global = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) log_lossy: Option<bool>,
+    #[arg(long, env = "CORE_LOG_LOSSY", action = ArgAction::Set, default_value = "false", global = true)]
+    pub(crate) log_lossy: bool,
     /// Every limit and time-out. They have no flags of their own; set them with `--set`.
     #[arg(skip)]
-    #[serde(skip_serializing)]
     pub(crate) settings: Settings,
-}
-
-impl Options {
-    /// Returns the default values.
-    pub(crate) fn defaults() -> Self {
-        Self {
-            data: Some(PathBuf::from("core-data")),
-            bind: Some(IpAddr::from([127, 0, 0, 1])),
-            base_port: Some(8080),
-            services: Some(service::runnable().collect()),
-            public_routes: Some(Vec::new()),
-            allowed_origins: Some(Vec::new()),
-            trusted_proxies: Some(Vec::new()),
-            local_latency_ms: Some(0),
-            allow_unauthenticated: Some(false),
-            log_level: Some("info".to_owned()),
-            log_form: Some(LogForm::Json),
-            log_lossy: Some(false),
-            ..Self::default()
-        }
-    }
 }
 
 /// The format of log lines.

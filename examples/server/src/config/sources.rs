@@ -1,7 +1,10 @@
 //! Merges the sources of options, in order of precedence.
 
+use clap::ArgMatches;
+use clap::parser::ValueSource;
 use figment::Figment;
 use figment::providers::{Format, Serialized, Toml};
+use figment::value::{Dict, Value};
 
 use super::error::{ConfigError, wrong};
 use super::options::{Cli, Options};
@@ -22,11 +25,11 @@ const SECRETS: [&str; 6] = [
 /// [`ConfigError`] if the file does not exist, or if a `--set` has no value.
 pub(super) fn merged(
     cli: &Cli,
+    matches: &ArgMatches,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Figment, ConfigError> {
-    let defaults = Options::defaults();
-    let mut figment = Figment::from(Serialized::default("settings", &defaults.settings))
-        .merge(Serialized::defaults(&defaults));
+    let (given, defaults) = given_and_defaults(&cli.options, matches)?;
+    let mut figment = Figment::from(Serialized::defaults(defaults));
     let known: toml::Table = figment.extract().map_err(Box::new)?;
     if let Some(file) = &cli.config {
         if !file.is_file() {
@@ -39,7 +42,7 @@ pub(super) fn merged(
             figment = one(figment, &key_of(key, &known), &value);
         }
     }
-    figment = figment.merge(Serialized::defaults(&cli.options));
+    figment = figment.merge(Serialized::defaults(given));
     for set in &cli.set {
         let (key, value) = set
             .split_once('=')
@@ -47,6 +50,22 @@ pub(super) fn merged(
         figment = one(figment, key, value);
     }
     Ok(figment)
+}
+
+/// Returns the values that a flag or its environment variable sets, and the default values.
+fn given_and_defaults(
+    options: &Options,
+    matches: &ArgMatches,
+) -> Result<(Dict, Dict), ConfigError> {
+    let given: Vec<&str> = matches
+        .ids()
+        .map(clap::Id::as_str)
+        .filter(|id| matches.value_source(id) != Some(ValueSource::DefaultValue))
+        .collect();
+    let values = Value::serialize(options).map_err(Box::new)?.into_dict();
+    let values = values.unwrap_or_default().into_iter();
+    let values = values.filter(|(_, value)| !matches!(value, Value::Empty(..)));
+    Ok(values.partition(|(name, _)| given.contains(&name.as_str())))
 }
 
 /// Returns the key that an environment variable names. Two underscores separate its parts. One underscore stands for

@@ -1,14 +1,26 @@
 //! The configuration that results from flags, environment and file.
 
-use clap::Parser as _;
-use core_suite::RateKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use core_suite::{RateKind, Settings, SuiteService};
 
 use super::*;
 
 fn load(arguments: &[&str]) -> Result<Config, ConfigError> {
-    let cli = Cli::try_parse_from(std::iter::once("core-server").chain(arguments.iter().copied()))
-        .unwrap();
-    Config::load(&cli, Vec::new())
+    load_with(arguments, [])
+}
+
+fn load_with<const N: usize>(
+    arguments: &[&str],
+    environment: [(&str, &str); N],
+) -> Result<Config, ConfigError> {
+    let arguments = std::iter::once("core-server").chain(arguments.iter().copied());
+    let matches = Cli::command().try_get_matches_from(arguments).unwrap();
+    let cli = Cli::from_arg_matches(&matches).unwrap();
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Config::load(&cli, &matches, environment)
 }
 
 #[test]
@@ -18,8 +30,8 @@ fn the_defaults_are_sqlite_on_loopback_with_every_service() {
         config.database,
         Database::Sqlite(PathBuf::from("core-data/core.sqlite"))
     );
-    assert!(config.bind.is_loopback());
-    assert_eq!(config.services.len(), SuiteService::ALL.len() - 1);
+    assert!(config.options.bind.is_loopback());
+    assert_eq!(config.options.services.len(), SuiteService::ALL.len() - 1);
 }
 
 #[test]
@@ -28,7 +40,9 @@ fn flags_win_over_the_file() {
     let file = folder.path().join("core.toml");
     std::fs::write(&file, "base_port = 9000\ndatabase_url = \"memory:\"\n").unwrap();
     let config = load(&["--config", file.to_str().unwrap(), "--base-port", "9100"]).unwrap();
-    assert_eq!(config.base_port, 9100);
+    assert_eq!(config.options.base_port, 9100);
+    let config = load(&["--config", file.to_str().unwrap()]).unwrap();
+    assert_eq!(config.options.base_port, 9000);
     assert_eq!(config.database, Database::Memory);
 }
 
@@ -66,7 +80,7 @@ fn the_public_url_of_iam_is_required_to_bind_other_than_loopback() {
 
 #[test]
 fn the_public_url_of_iam_must_be_an_origin() {
-    let url = |url| load(&["--iam-public-url", url]).map(|config| config.iam_public_url);
+    let url = |url| load(&["--iam-public-url", url]).map(|config| config.options.iam_public_url);
     let good = Some("https://iam.example.org".to_owned());
     assert_eq!(url("https://iam.example.org/").unwrap(), good);
     for bad in [
@@ -98,6 +112,7 @@ fn a_secret_may_come_from_a_file_but_not_be_given_twice() {
     assert_eq!(
         load(&["--auth-api-key-file", path])
             .unwrap()
+            .options
             .auth_api_key
             .as_deref(),
         Some("open-sesame-open-sesame")
@@ -162,14 +177,14 @@ fn a_database_url_of_another_kind_is_refused() {
 
 #[test]
 fn the_postgres_settings_are_unset_by_default() {
-    let cli = Cli::try_parse_from(["core-server"]).unwrap();
-    let unsaid = Config::load(&cli, []).unwrap().settings.postgres;
+    let unsaid = load(&[]).unwrap().options.settings.postgres;
     assert_eq!((unsaid.schema, unsaid.root_certificates), (None, None));
-    let cli = ["core-server", "--set", "settings.postgres.schema=core"];
-    let cli = Cli::try_parse_from(cli).unwrap();
-    let variable = "CORE_SETTINGS__POSTGRES__ROOT_CERTIFICATES".to_owned();
-    let config = Config::load(&cli, [(variable, "/etc/ca.pem".to_owned())]);
-    let said = config.unwrap().settings.postgres;
+    let variable = "CORE_SETTINGS__POSTGRES__ROOT_CERTIFICATES";
+    let config = load_with(
+        &["--set", "settings.postgres.schema=core"],
+        [(variable, "/etc/ca.pem")],
+    );
+    let said = config.unwrap().options.settings.postgres;
     assert_eq!(said.schema.as_deref(), Some("core"));
     assert_eq!(said.root_certificates.unwrap().as_os_str(), "/etc/ca.pem");
 }
@@ -180,14 +195,12 @@ fn flags_win_over_the_environment_and_that_over_the_file_for_settings() {
     let file = folder.path().join("core.toml");
     let text = "[settings.gateway]\nsession_cache = \"2s\"\n[settings.worker]\nslots = 3\n[settings.listener]\nmax_connections = 7\n";
     std::fs::write(&file, text).unwrap();
-    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let environment = vec![
-        variable("CORE_SETTINGS__WORKER__SLOTS", "5"),
-        variable("CORE_SETTINGS__LISTENER__MAX_CONNECTIONS", "9"),
-        variable("CORE_DATA", "not read here"),
+    let environment = [
+        ("CORE_SETTINGS__WORKER__SLOTS", "5"),
+        ("CORE_SETTINGS__LISTENER__MAX_CONNECTIONS", "9"),
+        ("CORE_DATA", "not read here"),
     ];
     let arguments = [
-        "core-server",
         "--config",
         file.to_str().unwrap(),
         "--set",
@@ -195,8 +208,7 @@ fn flags_win_over_the_environment_and_that_over_the_file_for_settings() {
         "--set",
         "settings.gateway.rates.strict={requests=3, window=\"2m\"}",
     ];
-    let cli = Cli::try_parse_from(arguments).unwrap();
-    let settings = Config::load(&cli, environment).unwrap().settings;
+    let settings = load_with(&arguments, environment).unwrap().options.settings;
     assert_eq!(settings.gateway.session_cache, Duration::from_secs(2));
     assert_eq!(settings.worker.slots, 5);
     assert_eq!(settings.listener.max_connections, 11);
@@ -222,28 +234,24 @@ fn a_setting_with_dashes_in_its_name_is_set_by_a_variable_with_underscores() {
         ),
         ("CORE_SETTINGS__LISTENER__MAX_CONNECTIONS", "9"),
     ];
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let cli = Cli::try_parse_from(["core-server"]).unwrap();
-    let settings = Config::load(&cli, variables).unwrap().settings;
+    let settings = load_with(&[], variables).unwrap().options.settings;
     let quota = |kind| settings.gateway.rates.policy(kind).quota();
     assert_eq!(quota(RateKind::FailedSignIns), 3);
     assert_eq!(quota(RateKind::WrongUserCodes), 7);
     assert_eq!(settings.listener.max_connections, 9);
     let unknown = ("CORE_SETTINGS__GATEWAY__RATES__FAILED", "{}");
-    let unknown = [(unknown.0.to_owned(), unknown.1.to_owned())];
-    let error = Config::load(&cli, unknown).unwrap_err().to_string();
+    let error = load_with(&[], [unknown]).unwrap_err().to_string();
     assert!(error.contains("failed"), "{error}");
 }
 
 #[test]
 fn a_date_needs_no_quotes_on_the_command_line_and_in_the_environment() {
     let set = "settings.cloudflare.compatibility_date=2026-10-02";
-    let date = load(&["--set", set]).unwrap().settings.cloudflare;
+    let date = load(&["--set", set]).unwrap().options.settings.cloudflare;
     assert_eq!(date.compatibility_date, "2026-10-02");
-    let cli = Cli::try_parse_from(["core-server"]).unwrap();
-    let variable = "CORE_SETTINGS__CLOUDFLARE__COMPATIBILITY_DATE".to_owned();
-    let config = Config::load(&cli, [(variable, "2026-10-03".to_owned())]);
-    let date = config.unwrap().settings.cloudflare;
+    let variable = "CORE_SETTINGS__CLOUDFLARE__COMPATIBILITY_DATE";
+    let config = load_with(&[], [(variable, "2026-10-03")]);
+    let date = config.unwrap().options.settings.cloudflare;
     assert_eq!(date.compatibility_date, "2026-10-03");
 }
 
@@ -337,11 +345,17 @@ fn a_mail_server_needs_a_sender_and_errors_do_not_show_the_password() {
     let expected = (Some(server.to_owned()), Some(from.to_owned()));
     assert!(!config.effective.contains("sesame"), "{}", config.effective);
     assert!(!format!("{config:?}").contains("sesame"));
-    assert_eq!((config.smtp_url, config.mail_from), expected);
+    assert_eq!(
+        (config.options.smtp_url, config.options.mail_from),
+        expected
+    );
     let by_setting = format!("settings.mail.sender={from}");
     assert!(load(&["--smtp-url", server, "--set", &by_setting]).is_ok());
     let unsaid = load(&[]).unwrap();
-    assert_eq!((unsaid.smtp_url, unsaid.mail_from), (None, None));
+    assert_eq!(
+        (unsaid.options.smtp_url, unsaid.options.mail_from),
+        (None, None)
+    );
     for (arguments, named) in [
         (&["--smtp-url", server][..], "mail_from: "),
         (&["--mail-from", "Core"], "mail_from: "),
@@ -375,7 +389,7 @@ fn the_url_of_a_mail_server_may_come_from_a_file() {
     let path = file.to_str().unwrap();
     let config = load(&["--smtp-url-file", path, "--mail-from", "a@example.org"]).unwrap();
     let expected = "smtps://a:b@mail.example.org";
-    assert_eq!(config.smtp_url.as_deref(), Some(expected));
+    assert_eq!(config.options.smtp_url.as_deref(), Some(expected));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use core_suite::{Mailbox, SmtpUrl, Workerd, find_workerd};
 
 use super::error::{ConfigError, wrong};
+use super::options::Options;
 
 /// The database that stores the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +96,10 @@ pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
 }
 
 /// Checks that a text is a mailbox.
-pub(super) fn sender(text: String) -> Result<String, ConfigError> {
+pub(super) fn sender(text: &str) -> Result<(), ConfigError> {
     let mailbox = text.parse::<Mailbox>();
     mailbox.map_err(|problem| wrong("mail_from", problem.to_string()))?;
-    Ok(text)
+    Ok(())
 }
 
 /// Checks the URL of a mail server.
@@ -126,24 +127,40 @@ pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, Confi
     }
 }
 
-/// Returns a secret, given as a value or in a file. An empty secret is an error and does not mean "not set".
-pub(super) fn secret(
-    option: &'static str,
-    value: Option<String>,
-    file: Option<&Path>,
-) -> Result<Option<String>, ConfigError> {
-    let value = match (value, file) {
-        (Some(_), Some(_)) => return Err(wrong(option, "is set twice: as a value and as a file")),
-        (Some(value), None) => Some(value),
-        (None, Some(file)) => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|e| wrong(option, format!("{}: {e}", file.display())))?;
-            Some(text.trim_end_matches(['\r', '\n']).to_owned())
+impl Options {
+    /// Reads the secrets that are given as files into the options for their values.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names a secret that is set twice or empty, or whose file cannot be read. An empty secret does not
+    /// mean "not set".
+    pub(super) fn read_secret_files(&mut self) -> Result<(), ConfigError> {
+        macro_rules! secrets {
+            ($($value:ident or $file:ident),* $(,)?) => {
+                [$((stringify!($value), &mut self.$value, &self.$file)),*]
+            };
         }
-        (None, None) => None,
-    };
-    if value.as_deref() == Some("") {
-        return Err(wrong(option, "is empty"));
+        for (option, value, file) in secrets![
+            cloudflare_api_token or cloudflare_api_token_file,
+            cloudflare_account_id or cloudflare_account_id_file,
+            cloudflare_api_base_url or cloudflare_api_base_url_file,
+            database_url or database_url_file,
+            secret or secret_file,
+            master_key or master_key_file,
+            auth_api_key or auth_api_key_file,
+            smtp_url or smtp_url_file,
+        ] {
+            if let Some(file) = file {
+                if value.is_some() {
+                    return Err(wrong(option, "is set twice: as a value and as a file"));
+                }
+                let text = std::fs::read_to_string(file)
+                    .map_err(|e| wrong(option, format!("{}: {e}", file.display())))?;
+                *value = Some(text.trim_end_matches(['\r', '\n']).to_owned());
+            }
+            if value.as_deref() == Some("") {
+                return Err(wrong(option, "is empty"));
+            }
+        }
+        Ok(())
     }
-    Ok(value)
 }

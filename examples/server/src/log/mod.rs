@@ -15,11 +15,11 @@ const MAX_WAITING_LINES: usize = 16 * 1024;
 
 /// Starts the log. When the guard is dropped, the waiting lines are written and the log ends.
 pub(crate) fn start(config: &Config) -> LogGuard {
-    let (writer, guard) = start_writer(io::stderr(), config.log_lossy, MAX_WAITING_LINES);
+    let (writer, guard) = start_writer(io::stderr(), config.options.log_lossy, MAX_WAITING_LINES);
     let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&config.log_level))
+        .with_env_filter(EnvFilter::new(&config.options.log_level))
         .with_writer(writer);
-    match config.log_form {
+    match config.options.log_form {
         LogForm::Json => log.event_format(JsonEvent).fmt_fields(JsonMembers).init(),
         LogForm::Text => log.init(),
     }
