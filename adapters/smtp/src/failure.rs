@@ -3,6 +3,8 @@
 use core_domain::port::{Cause, Mail, MailError};
 use lettre::transport::smtp::Error;
 
+use crate::message::MessageError;
+
 /// Reply codes that ask for another login (RFC 4954). The server refuses the client, not the mail.
 const LOGIN_REPLIES: [&str; 6] = ["432", "454", "530", "534", "535", "538"];
 
@@ -30,9 +32,9 @@ pub(crate) enum Failure {
     /// The server refused the mail permanently.
     #[error("the mail server refused the mail permanently: {0}")]
     Never(String),
-    /// The recipient's address is not valid in SMTP.
-    #[error("the recipient's address is not valid in SMTP")]
-    Address,
+    /// The mail cannot become a message.
+    #[error(transparent)]
+    Message(#[from] MessageError),
     /// The server took longer than the timeout.
     #[error("the mail server did not respond in time")]
     TimedOut,
@@ -80,7 +82,7 @@ impl Failure {
 impl From<Failure> for MailError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Never(_) | Failure::Address => Self::Permanent(Cause::new(failure)),
+            Failure::Never(_) | Failure::Message(_) => Self::Permanent(Cause::new(failure)),
             _ => Self::Transient(Cause::new(failure)),
         }
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::OutboxId;
-use core_domain::port::{Mail, MailError, Mailbox, Mailer, mime_message};
+use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 use lettre::Address;
-use lettre::address::Envelope;
 
 use crate::connections::Connections;
 use crate::failure::Failure;
+use crate::message::message;
 use crate::url::SmtpUrl;
 
 /// The default maximum duration of sending a mail, from the connection to the server's acceptance.
@@ -27,7 +27,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct SmtpMailer {
     connections: Connections,
     from: Mailbox,
-    sender: Address,
     timeout: Duration,
 }
 
@@ -52,8 +51,8 @@ impl SmtpMailer {
     /// # Errors
     /// [`SmtpError`] if the sender's address is not valid in SMTP, or if the certificates at `ca` cannot be used.
     pub fn new(url: SmtpUrl, from: Mailbox) -> Result<Self, SmtpError> {
-        let sender = from.address().as_str().parse();
-        let sender = sender.map_err(|_| SmtpError::Sender)?;
+        let sender = from.address().as_str().parse::<Address>();
+        sender.map_err(|_| SmtpError::Sender)?;
         let pem = url.ca().map(std::fs::read).transpose();
         let pem = pem.map_err(SmtpError::Certificates)?;
         if let Some(pem) = &pem
@@ -67,7 +66,6 @@ impl SmtpMailer {
         Ok(Self {
             connections: connections.map_err(|error| SmtpError::Tls(error.to_string()))?,
             from,
-            sender,
             timeout: TIMEOUT,
         })
     }
@@ -80,12 +78,11 @@ impl SmtpMailer {
     }
 
     async fn hand_over(&self, id: &OutboxId, mail: &Mail) -> Result<(), Failure> {
-        let to: Address = mail.to.as_str().parse().map_err(|_| Failure::Address)?;
-        let envelope = Envelope::new(Some(self.sender.clone()), vec![to]);
-        let envelope = envelope.map_err(|_| Failure::Address)?;
-        let message = mime_message(id, mail, &self.from);
+        let message = message(id, mail, &self.from)?;
         let mut connection = self.connections.take().await?;
-        let taken = connection.send(&envelope, message.as_bytes()).await;
+        let taken = connection
+            .send(message.envelope(), &message.formatted())
+            .await;
         let taken = taken.map_err(|error| Failure::of_mail(&error, mail));
         self.connections.keep(connection);
         taken.map(drop)

@@ -122,7 +122,7 @@ mod tests {
         }
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(
-            text.starts_with("From: Core\r\n <hello@core.test>\r\n"),
+            text.starts_with("From: Core <hello@core.test>\r\n"),
             "{text}"
         );
         suite.shutdown().await;

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use core_domain::kernel::OutboxId;
-use core_domain::port::{Cause, Mail, MailError, Mailbox, Mailer, mime_message};
+use core_domain::port::{Cause, Mail, MailError, Mailbox, Mailer};
+use core_smtp::mime_message;
 
 use crate::outbox_retention::{OutboxRetention, PruneSchedule, TEMPORARY};
 
@@ -44,7 +45,8 @@ impl OutboxFolder {
 #[async_trait]
 impl Mailer for OutboxFolder {
     async fn send(&self, id: &OutboxId, mail: &Mail) -> Result<(), MailError> {
-        let message = mime_message(id, mail, &self.from);
+        let message = mime_message(id, mail, &self.from)
+            .map_err(|error| MailError::Permanent(Cause::new(error)))?;
         let folder = self.folder.clone();
         let name = format!("{id}.eml");
         let retention = self.retention;
@@ -76,12 +78,12 @@ fn prune(retention: OutboxRetention, folder: &Path, newest: &Path) -> std::io::R
 }
 
 /// Writes the file atomically, readable by its owner only.
-fn write(folder: &Path, name: &str, message: &str) -> std::io::Result<PathBuf> {
+fn write(folder: &Path, name: &str, message: &[u8]) -> std::io::Result<PathBuf> {
     create_private(folder)?;
     let mut temporary = tempfile::Builder::new()
         .prefix(TEMPORARY)
         .tempfile_in(folder)?;
-    temporary.write_all(message.as_bytes())?;
+    temporary.write_all(message)?;
     temporary.as_file().sync_all()?;
     let file = folder.join(name);
     temporary.persist(&file).map_err(|error| error.error)?;
@@ -131,8 +133,8 @@ mod tests {
         let entry = entries.into_iter().next().unwrap().unwrap();
         let name = "019a5b1e-7c20-7d3e-9b4a-5f6c7d8e9f01.eml";
         assert_eq!(entry.file_name(), name);
-        let text = std::fs::read_to_string(entry.path()).unwrap();
-        assert_eq!(text, mime_message(&id, &mail(), &from));
+        let text = std::fs::read(entry.path()).unwrap();
+        assert_eq!(text, mime_message(&id, &mail(), &from).unwrap());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -10,7 +10,6 @@ mod dns_resolver;
 mod infrastructure;
 mod job_hints;
 mod mail;
-mod mime;
 mod outlet;
 mod passkeys;
 mod password;
@@ -51,7 +50,6 @@ pub use infrastructure::{
 };
 pub use job_hints::JobHints;
 pub use mail::{Mail, MailError, Mailbox, MailboxError, Mailer};
-pub use mime::mime_message;
 pub use outlet::{Outlet, OutletError};
 pub use passkeys::{
     NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UsedPasskey,
