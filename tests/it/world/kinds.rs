@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
-use core_domain::kernel::{PlatformId, PlatformOwned, Result};
+use core_domain::kernel::{PlatformId, Result, Unowned};
 use core_domain::port::{CreateResource, Mode, ProviderObject, ResourceRef, UnitOfWork};
 use core_domain::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use core_domain::registry::ResourceType;
@@ -25,7 +25,7 @@ pub(crate) struct Order {
 }
 
 impl JobInput for Order {
-    type Owner = PlatformOwned;
+    type Owner = Unowned;
 
     fn lane(&self) -> LaneKey {
         LaneKey::platform(&self.platform_id)

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::deploy::{DeployInput, DeploySite};
 use super::uploads::blob_key;
-use crate::access::PlatformWriter;
 use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{
     ArchiveError, BlobError, Mode, SiteArchives, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
@@ -89,10 +88,7 @@ impl JobKind for DeploySite {
     /// Creates a new deployment of the same site if the current one failed or was canceled, because ended deployments
     /// never change. If the current one is served, the job only has to remove the upload.
     async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Err(deployment::missing());
-        };
-        let ended = deployment::of_job(&platform, uow, &cx.job.id).await?;
+        let ended = deployment::of_job(&cx.scope, uow, &cx.job.id).await?;
         let ended = ended.ok_or_else(deployment::missing)?;
         if !matches!(
             ended.status,
@@ -100,10 +96,14 @@ impl JobKind for DeploySite {
         ) {
             return Ok(());
         }
-        build::resume(cx, &platform, uow, &cx.job.id).await?;
+        build::resume(cx, &cx.scope, uow, &cx.job.id).await?;
         let again = new_attempt(cx, uow, &ended).await?;
-        deployment::create(cx, &platform, uow, again).await?;
+        deployment::create(cx, &cx.scope, uow, again).await?;
         Ok(())
+    }
+
+    fn on_resumed_without_platform() -> Result<()> {
+        Err(deployment::missing())
     }
 }
 
@@ -137,29 +137,23 @@ async fn end(
     uow: &mut dyn UnitOfWork,
     change: &DeploymentChange,
 ) -> Result<bool> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(false);
-    };
-    let Some(found) = deployment::of_job(&platform, uow, &cx.job.id).await? else {
+    let Some(found) = deployment::of_job(&cx.scope, uow, &cx.job.id).await? else {
         return Ok(false);
     };
     let ended_before = found.status.is_terminal();
     let ended = if ended_before {
         found
     } else {
-        deployment::apply_change(cx, &platform, uow, &found.id, change).await?
+        deployment::apply_change(cx, &cx.scope, uow, &found.id, change).await?
     };
-    build::end(cx, &platform, uow, &cx.job.id, BuildOutcome::of(&ended)).await?;
+    build::end(cx, &cx.scope, uow, &cx.job.id, BuildOutcome::of(&ended)).await?;
     Ok(ended_before)
 }
 
 /// Queues the job that removes the upload.
 async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> Result<()> {
-    let platform: Option<PlatformWriter> = cx.platform(uow).await?;
-    if let Some(platform) = platform {
-        let parent = Some(&cx.job.id);
-        enqueue_child::<CleanUpUpload>(cx, &platform, uow, cx.input, parent).await?;
-    }
+    let parent = Some(&cx.job.id);
+    enqueue_child::<CleanUpUpload>(cx, &cx.scope, uow, cx.input, parent).await?;
     Ok(())
 }
 
@@ -404,8 +398,7 @@ impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
 
 /// Returns the deployment that the job currently works on.
 async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let platform = cx.platform(uow.as_mut()).await?;
+    let (mut uow, platform) = cx.read().await?;
     let platform = platform.ok_or_else(deployment_canceled)?;
     let found = deployment::of_job(&platform, uow.as_mut(), &cx.job.id).await?;
     found.ok_or_else(deployment_canceled)
@@ -431,13 +424,12 @@ async fn change_current(
     uow: &mut dyn UnitOfWork,
     change: &DeploymentChange,
 ) -> Result<()> {
-    let platform = cx.platform(uow).await?.ok_or_else(deployment::missing)?;
-    let found = deployment::of_job(&platform, uow, &cx.job.id).await?;
+    let found = deployment::of_job(&cx.scope, uow, &cx.job.id).await?;
     let found = found.ok_or_else(deployment::missing)?;
-    let changed = deployment::apply_change(cx, &platform, uow, &found.id, change).await?;
+    let changed = deployment::apply_change(cx, &cx.scope, uow, &found.id, change).await?;
     if !changed.status.is_terminal() {
         return Ok(());
     }
     let end = BuildOutcome::of(&changed);
-    build::end(cx, &platform, uow, &cx.job.id, end).await
+    build::end(cx, &cx.scope, uow, &cx.job.id, end).await
 }

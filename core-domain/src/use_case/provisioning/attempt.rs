@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::claim::startable_step;
-use super::kind::{Guard, StepPorts};
-use super::kinds::{AnyKind, Kinds, OpenJob};
+use super::kind::{ErasedStep, Guard, StepCall, StepPorts};
+use super::kinds::Kinds;
 use super::report::{LeaseState, report_of};
 use super::step_error::{Observation, StepError};
 use super::undo;
@@ -107,14 +107,13 @@ impl<'a> FirstObservationWriter<'a> {
     fn of(
         worker: &'a Worker,
         claimed: &'a Claim,
-        (kind, job, step): (&dyn AnyKind, &Job, usize),
+        (job, step, can_undo): (&Job, usize, bool),
     ) -> Self {
-        let current = &job.steps[step];
         Self {
             worker,
             claimed,
             step,
-            is_due: current.first_look.is_none() && kind.undoes(&current.name),
+            is_due: can_undo && job.steps[step].first_look.is_none(),
             found: OnceLock::new(),
             looked: OnceLock::new(),
         }
@@ -155,7 +154,7 @@ fn changes_only_job(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
         return false;
     };
     let ends_plainly =
-        || !kind.has_hooks() && job.dlq_entry_id.is_none() && job.parent_job_id.is_none();
+        || kind.hooks.is_none() && job.dlq_entry_id.is_none() && job.parent_job_id.is_none();
     reports.iter().all(|report| match report {
         Report::Start(_)
         | Report::Look(..)
@@ -163,7 +162,10 @@ fn changes_only_job(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
         | Report::Progress
         | Report::Release { .. } => true,
         Report::Advance(step, _) => {
-            let records = job.steps.get(*step).is_none_or(|s| kind.records(&s.name));
+            let records = job
+                .steps
+                .get(*step)
+                .is_none_or(|stored| kind.step(&stored.name).is_some_and(ErasedStep::has_record));
             let last = job.step_after(*step).is_none();
             !records && (!last || ends_plainly())
         }
@@ -222,8 +224,8 @@ impl Worker {
             return Some(vec![Report::Complete].into());
         };
         let name = &job.steps[step].name;
-        let kind = self.kinds.get(&job.kind);
-        let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
+        let known = self.kinds.get(&job.kind).and_then(|kind| kind.step(name));
+        let Some(known) = known else {
             let missing = format!("the job kind {} has no step {name}", job.kind);
             let unknown = StepError::permanent("UNKNOWN_STEP", missing);
             return Some(vec![report_of(unknown)?].into());
@@ -236,10 +238,6 @@ impl Worker {
             Err(error) => return Some(vec![report_of(error)?].into()),
         };
         let subject = undone.as_deref().unwrap_or(job);
-        let opened = match kind.open(subject) {
-            Ok(opened) => opened,
-            Err(error) => return Some(vec![report_of(error.into())?].into()),
-        };
         let effect_key = effect_key(&subject.id, name);
         let guard = LeaseGuard {
             worker: self,
@@ -253,10 +251,15 @@ impl Worker {
             store: self.store.as_ref(),
             guard: &guard,
         };
-        let looks = FirstObservationWriter::of(self, &held.claimed, (kind, job, step));
-        let attempt = Box::pin(perform(opened.as_ref(), name, ports, &looks));
-        let limit = opened.timeout(name);
-        let end = supervisor.attempt(&held.claimed, limit, attempt).await;
+        let call = StepCall {
+            job: subject,
+            step: name,
+            ports,
+        };
+        let looks = FirstObservationWriter::of(self, &held.claimed, (job, step, known.can_undo()));
+        let attempt = Box::pin(perform(known, call, &looks));
+        let end = supervisor.attempt(&held.claimed, known.timeout(), attempt);
+        let end = end.await;
         let ended = self.end_of(end, (job, step), supervisor, looks.unstored_report())?;
         let looked = looks.looked.into_inner().map(Arc::new);
         Some(AttemptResult {
@@ -322,19 +325,18 @@ impl Worker {
 
 /// Observes the step and applies it if needed. Stores the first observation and checks the lease between the two.
 async fn perform(
-    job: &dyn OpenJob,
-    step: &str,
-    ports: StepPorts<'_>,
+    step: &dyn ErasedStep,
+    call: StepCall<'_>,
     looks: &FirstObservationWriter<'_>,
 ) -> Result<Value, StepError> {
-    let observed = job.observe(step, ports).await?;
+    let observed = step.observe(call).await?;
     looks.remember(&observed);
     match observed {
         Observation::Present(output) => Ok(output),
         Observation::Conflict(what) => Err(StepError::permanent("NAME_TAKEN", what)),
         Observation::Absent | Observation::Outdated => {
             looks.store().await?;
-            job.apply(step, ports).await
+            step.apply(call).await
         }
     }
 }

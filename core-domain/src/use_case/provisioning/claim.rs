@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::job_change::JobChange;
-use super::kinds::{AnyKind, Kinds};
+use super::kinds::Kinds;
 use super::lane::{Lanes, refill_cache};
 use super::worker::{Claim, Worker};
 use crate::access::{unaudited, unowned};
@@ -166,7 +166,7 @@ fn claim_triggers(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
 /// Returns the step if this process knows it.
 pub(super) fn startable_step(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option<usize> {
     let (step, kind) = (step?, kinds.get(&job.kind)?);
-    AnyKind::has_step(kind, &job.steps.get(step)?.name).then_some(step)
+    kind.step(&job.steps.get(step)?.name).map(|_| step)
 }
 
 /// Returns the hold scopes that affect jobs of these kinds in every lane.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kind::{JobInput, JobKind};
+use super::kind::{JobInput, JobKind, split_name};
 use super::lane::{Lanes, notify_ready};
 use super::step_error::to_json;
 use crate::access::{Covers, ensure_below, unaudited, unowned};
@@ -228,9 +228,9 @@ fn new_job<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result
 
 /// Returns the steps of a job with this input.
 fn steps_of<K: JobKind>(input: &K::Input) -> Result<Vec<Step>> {
-    let (steps, names) = (K::steps(), K::plan(input));
+    let (steps, names) = (K::steps().names(), K::plan(input));
     let distinct: BTreeSet<&String> = names.iter().collect();
-    let known = names.iter().all(|name| steps.find(name).is_some());
+    let known = names.iter().all(|name| steps.contains(&split_name(name).0));
     if !known || distinct.len() < names.len() {
         let kind = K::NAME;
         return Err(Error::Internal(format!(

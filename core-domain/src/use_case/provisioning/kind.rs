@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,16 +14,17 @@ use serde_json::Value;
 use super::step_error::{Observation, StepError, Undone, to_json};
 use crate::access::{PlatformWriter, SystemScope};
 use crate::kernel::{
-    Context, EntityId, Environment, Error, JobId, PlatformId, RequestInfo, Result,
+    Context, EntityId, Environment, Error, JobId, PlatformId, PlatformOwned, RequestInfo, Result,
+    Unowned,
 };
-use crate::port::{Blobs, Infrastructure, Store, UnitOfWork};
-use crate::provisioning::{DEFAULT_DEADLINE, FirstObservation, Job, LaneKey, LanePlace};
+use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork};
+use crate::provisioning::{DEFAULT_DEADLINE, FirstObservation, Job, LaneKey, LanePlace, Step};
 
 /// The input of a job kind. It is stored with the job as JSON and must not contain secrets.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
-    /// The owner of the job: [`PlatformOwned`](crate::kernel::PlatformOwned) or [`Unowned`](crate::kernel::Unowned).
-    /// Decides which scopes can create the job.
-    type Owner;
+    /// The owner of the job: [`PlatformOwned`] or [`Unowned`]. Decides which scopes can create the job, and what its
+    /// hooks receive as [`JobContext::scope`].
+    type Owner: JobOwner;
 
     /// Returns the lane in which the job runs.
     fn lane(&self) -> LaneKey;
@@ -47,7 +49,42 @@ pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync +
     }
 }
 
-/// A kind of job. The hooks write into the unit of work that contains the transition of the job.
+/// The owner of jobs.
+#[async_trait]
+pub trait JobOwner: 'static {
+    /// The scope that hooks and [`JobStep::record`] receive.
+    type Scope: Debug + Send + Sync;
+
+    /// Returns the scope of a job; `None` if the job's platform does not exist.
+    ///
+    /// # Errors
+    /// Only those of the store.
+    async fn scope(job: &Job, uow: &mut dyn UnitOfWork) -> Result<Option<Self::Scope>>;
+}
+
+#[async_trait]
+impl JobOwner for PlatformOwned {
+    type Scope = PlatformWriter;
+
+    async fn scope(job: &Job, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
+        platform_of(job, uow).await
+    }
+}
+
+#[async_trait]
+impl JobOwner for Unowned {
+    type Scope = ();
+
+    async fn scope(_job: &Job, _uow: &mut dyn UnitOfWork) -> Result<Option<()>> {
+        Ok(Some(()))
+    }
+}
+
+/// The scope that hooks and [`JobStep::record`] of a kind receive.
+type ScopeOf<K> = <<<K as JobKind>::Input as JobInput>::Owner as JobOwner>::Scope;
+
+/// A kind of job. The hooks write into the unit of work that contains the transition of the job. They do not run if the
+/// job belongs to a platform that no longer exists.
 #[async_trait]
 pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     /// The unique name of the kind, for example `platform.deprovision`.
@@ -112,10 +149,19 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     ) -> Result<()> {
         Ok(())
     }
+
+    /// Replaces [`JobKind::on_resumed`] if the job's platform no longer exists. Default: allows the transition.
+    ///
+    /// # Errors
+    /// Any error prevents the transition; the job stays `FAILED`.
+    fn on_resumed_without_platform() -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A step of a kind. After a crash, every method may be called again. So derive the name of every object that a step
-/// creates from the purpose of the object.
+/// creates from the purpose of the object. The methods that write are not called if the job belongs to a platform that
+/// no longer exists.
 #[async_trait]
 pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     /// `true` if [`JobStep::record`] is called. Default: `true`. If `false`, the end of the step can be written in one
@@ -244,6 +290,29 @@ pub struct StepContext<'a, K: JobKind> {
     ports: StepPorts<'a>,
 }
 
+/// A call of a step that has an effect or observes one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepCall<'a> {
+    /// The job. For an undo job, the undone job.
+    pub(super) job: &'a Job,
+    /// The stored name of the step.
+    pub(super) step: &'a str,
+    /// The services that the step can use.
+    pub(super) ports: StepPorts<'a>,
+}
+
+impl<'a> StepCall<'a> {
+    /// Returns the stored step.
+    pub(super) fn stored(&self) -> Option<&'a Step> {
+        stored_step(self.job, self.step)
+    }
+}
+
+/// Returns the stored step of a job with this name.
+pub(super) fn stored_step<'a>(job: &'a Job, name: &str) -> Option<&'a Step> {
+    job.steps.iter().find(|step| step.name == name)
+}
+
 impl<'a, K: JobKind> Deref for StepContext<'a, K> {
     type Target = StepPorts<'a>;
 
@@ -253,20 +322,14 @@ impl<'a, K: JobKind> Deref for StepContext<'a, K> {
 }
 
 impl<'a, K: JobKind> StepContext<'a, K> {
-    pub(super) const fn new(
-        kind: &'a K,
-        job: &'a Job,
-        input: &'a K::Input,
-        (item, first_look): (Option<&'a str>, Option<FirstObservation>),
-        ports: StepPorts<'a>,
-    ) -> Self {
+    fn new(kind: &'a K, input: &'a K::Input, call: StepCall<'a>) -> Self {
         Self {
             kind,
-            job,
+            job: call.job,
             input,
-            item,
-            first_look,
-            ports,
+            item: split_name(call.step).1,
+            first_look: call.stored().and_then(|stored| stored.first_look),
+            ports: call.ports,
         }
     }
 
@@ -285,12 +348,15 @@ impl<'a, K: JobKind> StepContext<'a, K> {
         self.ports.guard.check().await
     }
 
-    /// Returns the current state of the job's platform. `None` if the job has no platform or the platform was deleted.
+    /// Begins a unit of work for reading. Returns it with the current state of the job's platform: `None` if the job has
+    /// no platform or the platform was deleted.
     ///
     /// # Errors
     /// Only those of the store.
-    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
-        platform_of(self.job, uow).await
+    pub async fn read(&self) -> Result<(Box<dyn UnitOfWork>, Option<PlatformWriter>)> {
+        let mut uow = self.store.begin(Mode::Read).await?;
+        let platform = platform_of(self.job, uow.as_mut()).await?;
+        Ok((uow, platform))
     }
 }
 
@@ -309,9 +375,13 @@ pub(super) trait JobCanceller: Debug + Send + Sync {
     ) -> Result<bool>;
 }
 
-/// The context of a write by the engine.
+/// A call of a hook, or of a step that writes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WriteContext<'a> {
+pub(super) struct WriteCall<'a> {
+    /// The job. For an undo job, the undone job.
+    pub(super) job: &'a Job,
+    /// The stored name of the step; `None` for a hook.
+    pub(super) step: Option<&'a str>,
     /// The context of the worker or of the operator.
     pub(super) cx: &'a Context,
     /// Cancels other jobs in the same unit of work.
@@ -330,6 +400,8 @@ pub struct JobContext<'a, K: JobKind> {
     pub input: &'a K::Input,
     /// The item of a step that runs once per item; `None` for other steps and for hooks.
     pub item: Option<&'a str>,
+    /// The writer of the job's platform; `()` for a kind that belongs to no platform.
+    pub scope: ScopeOf<K>,
     canceller: &'a dyn JobCanceller,
     cx: Context,
 }
@@ -343,43 +415,41 @@ impl<K: JobKind> Deref for JobContext<'_, K> {
 }
 
 impl<'a, K: JobKind> JobContext<'a, K> {
-    pub(super) fn new(
+    /// Creates the context of a call; `None` if the job belongs to a platform that no longer exists.
+    async fn open(
         kind: &'a K,
-        job: &'a Job,
         input: &'a K::Input,
-        item: Option<&'a str>,
-        writing: WriteContext<'a>,
-    ) -> Self {
-        Self {
+        call: WriteCall<'a>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<Option<Self>> {
+        let scope = <K::Input as JobInput>::Owner::scope(call.job, uow).await?;
+        Ok(scope.map(|scope| Self {
             kind,
-            job,
+            job: call.job,
             input,
-            item,
-            canceller: writing.canceller,
-            cx: context_for_job(writing.cx, job),
-        }
+            item: call.step.and_then(|step| split_name(step).1),
+            scope,
+            canceller: call.canceller,
+            cx: context_for_job(call.cx, call.job),
+        }))
     }
+}
 
+impl<K> JobContext<'_, K>
+where
+    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
+{
     /// Cancels a batch of the platform's other jobs, see [`JobCanceller::cancel_some`]. Returns `true` if there are
     /// more.
     pub(in crate::use_case) async fn cancel_other_jobs(
         &self,
-        platform: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
         reason: &str,
     ) -> Result<bool> {
         let own = &self.job.id;
         self.canceller
-            .cancel_some(&self.cx, platform, uow, own, reason)
+            .cancel_some(&self.cx, &self.scope, uow, own, reason)
             .await
-    }
-
-    /// Returns the current state of the job's platform. `None` if the job has no platform or the platform was deleted.
-    ///
-    /// # Errors
-    /// Only those of the store.
-    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
-        platform_of(self.job, uow).await
     }
 }
 
@@ -401,8 +471,27 @@ fn context_for_job(cx: &Context, job: &Job) -> Context {
     }
 }
 
+/// Returns the name of a step without its item, and the item.
+pub(super) fn split_name(step: &str) -> (&str, Option<&str>) {
+    match step.split_once(':') {
+        Some((name, item)) => (name, Some(item)),
+        None => (step, None),
+    }
+}
+
+/// Decodes the input of a job.
+fn input_of<K: JobKind>(job: &Job) -> Result<K::Input> {
+    K::Input::deserialize(&job.input).map_err(|error| {
+        let message = format!("is not valid for the job kind {}: {error}", K::NAME);
+        Error::invalid("input", "invalid", message)
+    })
+}
+
+/// A step that still needs the kind to which it belongs.
+type NewStep<K> = Box<dyn FnOnce(Arc<K>) -> Arc<dyn ErasedStep>>;
+
 /// The steps of a kind, in order.
-pub struct Steps<K>(pub(super) Vec<Box<dyn ErasedStep<K>>>);
+pub struct Steps<K>(Vec<(&'static str, NewStep<K>)>);
 
 impl<K: JobKind> Steps<K> {
     /// Creates an empty list of steps.
@@ -414,7 +503,9 @@ impl<K: JobKind> Steps<K> {
     /// Appends a step to the list.
     #[must_use]
     pub fn step(mut self, step: impl JobStep<K>) -> Self {
-        self.0.push(Box::new(step));
+        let name = step.name();
+        let new = move |kind| Arc::new(TypedStep { kind, step }) as Arc<dyn ErasedStep>;
+        self.0.push((name, Box::new(new)));
         self
     }
 
@@ -424,17 +515,16 @@ impl<K: JobKind> Steps<K> {
         steps.into_iter().fold(self, Self::step)
     }
 
-    /// Returns the step with this name; an item in the name is ignored.
-    pub(super) fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
-        let name = name.split_once(':').map_or(name, |(step, _)| step);
-        let mut steps = self.0.iter();
-        steps.find(|step| step.name() == name).map(AsRef::as_ref)
-    }
-
     /// Returns the names of the steps, in order.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
-        self.0.iter().map(|step| step.name()).collect()
+        self.0.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// Returns the steps of a kind with their types erased.
+    pub(super) fn erased(self, kind: &Arc<K>) -> Vec<Arc<dyn ErasedStep>> {
+        let steps = self.0.into_iter();
+        steps.map(|(_, new)| new(Arc::clone(kind))).collect()
     }
 }
 
@@ -450,56 +540,81 @@ impl<K> Debug for Steps<K> {
     }
 }
 
-/// A step whose output type is erased.
+/// A step of a registered kind with its types erased. It decodes the input of the job and the outputs of the step. The
+/// engine knows steps only by this trait.
 #[async_trait]
-pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
+pub(super) trait ErasedStep: Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn timeout(&self) -> Duration;
-    fn records(&self) -> bool;
-    fn undoes(&self) -> bool;
-    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError>;
-    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError>;
+    /// Returns `true` if the end of the step writes anything besides the job.
+    fn has_record(&self) -> bool;
+    /// Returns `true` if cancelling a job undoes this step.
+    fn can_undo(&self) -> bool;
+    async fn observe(&self, call: StepCall<'_>) -> Result<Observation<Value>, StepError>;
+    /// Creates the effect, after checking that this worker still holds the job.
+    async fn apply(&self, call: StepCall<'_>) -> Result<Value, StepError>;
+    /// Removes the effect, after checking that this worker still holds the job.
+    async fn undo(&self, call: StepCall<'_>) -> Result<Undone, StepError>;
     async fn record(
         &self,
-        cx: &JobContext<'_, K>,
+        call: WriteCall<'_>,
         uow: &mut dyn UnitOfWork,
-        output: &Value,
-    ) -> Result<()>;
-    async fn record_wait(
-        &self,
-        cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
-        found: &Value,
-    ) -> Result<()>;
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError>;
-    async fn record_undo(
-        &self,
-        cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
-        undone: &Undone,
+        result: StepResult<'_>,
     ) -> Result<()>;
 }
 
+/// A result of a step whose consequences are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StepResult<'a> {
+    /// The output of the step.
+    Output(&'a Value),
+    /// The intermediate output of a step that waits or has done a part.
+    Found(&'a Value),
+    /// The outcome of the undo.
+    Undone(&'a Undone),
+}
+
+/// A step and the kind to which it belongs.
+#[derive(Debug)]
+struct TypedStep<K, S> {
+    kind: Arc<K>,
+    step: S,
+}
+
+impl<K: JobKind, S: JobStep<K>> TypedStep<K, S> {
+    /// Decodes an output of the step.
+    fn decode(&self, output: &Value) -> Result<S::Output> {
+        S::Output::deserialize(output).map_err(|error| {
+            let name = self.step.name();
+            Error::Internal(format!(
+                "the stored output of step {name} cannot be decoded: {error}"
+            ))
+        })
+    }
+}
+
 #[async_trait]
-impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
+impl<K: JobKind, S: JobStep<K>> ErasedStep for TypedStep<K, S> {
     fn name(&self) -> &'static str {
-        JobStep::name(self)
+        self.step.name()
     }
 
     fn timeout(&self) -> Duration {
-        JobStep::timeout(self)
+        self.step.timeout()
     }
 
-    fn records(&self) -> bool {
+    fn has_record(&self) -> bool {
         S::HAS_RECORD
     }
 
-    fn undoes(&self) -> bool {
+    fn can_undo(&self) -> bool {
         S::CAN_UNDO
     }
 
-    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {
-        Ok(match JobStep::observe(self, cx).await? {
+    async fn observe(&self, call: StepCall<'_>) -> Result<Observation<Value>, StepError> {
+        let input = input_of::<K>(call.job)?;
+        let cx = StepContext::new(self.kind.as_ref(), &input, call);
+        Ok(match self.step.observe(&cx).await? {
             Observation::Absent => Observation::Absent,
             Observation::Outdated => Observation::Outdated,
             Observation::Conflict(what) => Observation::Conflict(what),
@@ -507,50 +622,63 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
         })
     }
 
-    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError> {
-        let output = JobStep::apply(self, cx).await?;
-        Ok(to_json(&output)?)
+    async fn apply(&self, call: StepCall<'_>) -> Result<Value, StepError> {
+        let input = input_of::<K>(call.job)?;
+        let cx = StepContext::new(self.kind.as_ref(), &input, call);
+        cx.guard().await?;
+        Ok(to_json(&self.step.apply(&cx).await?)?)
+    }
+
+    async fn undo(&self, call: StepCall<'_>) -> Result<Undone, StepError> {
+        let input = input_of::<K>(call.job)?;
+        let cx = StepContext::new(self.kind.as_ref(), &input, call);
+        cx.guard().await?;
+        self.step.undo(&cx).await
     }
 
     async fn record(
         &self,
-        cx: &JobContext<'_, K>,
+        call: WriteCall<'_>,
         uow: &mut dyn UnitOfWork,
-        output: &Value,
+        result: StepResult<'_>,
     ) -> Result<()> {
-        let output = output_of::<K, S>(self, output)?;
-        JobStep::record(self, cx, uow, &output).await
-    }
-
-    async fn record_wait(
-        &self,
-        cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
-        found: &Value,
-    ) -> Result<()> {
-        let found = output_of::<K, S>(self, found)?;
-        JobStep::record_wait(self, cx, uow, &found).await
-    }
-
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
-        JobStep::undo(self, cx).await
-    }
-
-    async fn record_undo(
-        &self,
-        cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
-        undone: &Undone,
-    ) -> Result<()> {
-        JobStep::record_undo(self, cx, uow, undone).await
+        let input = input_of::<K>(call.job)?;
+        let Some(cx) = JobContext::open(self.kind.as_ref(), &input, call, uow).await? else {
+            return Ok(());
+        };
+        match result {
+            StepResult::Output(output) => self.step.record(&cx, uow, &self.decode(output)?).await,
+            StepResult::Found(found) => self.step.record_wait(&cx, uow, &self.decode(found)?).await,
+            StepResult::Undone(undone) => self.step.record_undo(&cx, uow, undone).await,
+        }
     }
 }
 
-fn output_of<K: JobKind, S: JobStep<K>>(step: &S, output: &Value) -> Result<S::Output> {
-    S::Output::deserialize(output).map_err(|error| {
-        let name = JobStep::name(step);
-        Error::Internal(format!(
-            "the stored output of step {name} cannot be decoded: {error}"
-        ))
-    })
+/// The hook of a job's kind that a transition runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hook {
+    Completed,
+    Failed,
+    Resumed,
+}
+
+/// The hooks of a registered kind with its types erased.
+#[async_trait]
+pub(super) trait ErasedHooks: Debug + Send + Sync {
+    async fn run(&self, hook: Hook, call: WriteCall<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+}
+
+#[async_trait]
+impl<K: JobKind> ErasedHooks for K {
+    async fn run(&self, hook: Hook, call: WriteCall<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let input = input_of::<K>(call.job)?;
+        let cx = JobContext::open(self, &input, call, uow).await?;
+        match (hook, &cx) {
+            (Hook::Completed, Some(cx)) => self.on_completed(cx, uow).await,
+            (Hook::Failed, Some(cx)) => self.on_failed(cx, uow).await,
+            (Hook::Resumed, Some(cx)) => self.on_resumed(cx, uow).await,
+            (Hook::Resumed, None) => K::on_resumed_without_platform(),
+            (Hook::Completed | Hook::Failed, None) => Ok(()),
+        }
+    }
 }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, WriteContext};
+use super::kind::{
+    ErasedHooks, ErasedStep, JobKind, StepCall, StepResult, WriteCall, split_name, stored_step,
+};
 use super::step_error::{Observation, StepError, Undone};
-use crate::kernel::{Error, Result};
+use crate::kernel::Result;
 use crate::port::UnitOfWork;
-use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_kind_of};
+use crate::provisioning::{LanePlace, Step, is_undo_kind, undo_kind_of};
 
 /// Why a kind cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ pub enum KindError {
 /// The job kinds that a process knows, by name. Jobs of other kinds are left to processes that know them. Registering a
 /// kind with steps that can be undone also registers its undo kind.
 #[derive(Clone, Debug, Default)]
-pub struct Kinds(BTreeMap<String, Arc<dyn AnyKind>>);
+pub struct Kinds(BTreeMap<String, RegisteredKind>);
 
 impl Kinds {
     /// Creates an empty registry.
@@ -67,16 +68,28 @@ impl Kinds {
                 step,
             });
         }
-        let undoes = steps.0.iter().any(|step| step.undoes());
-        let registered = Arc::new(Registered { kind, steps });
-        let all = self.add(K::NAME.to_owned(), registered.clone())?;
-        if undoes {
-            return all.add(undo_kind_of(K::NAME), Arc::new(UndoKind(registered)));
+        let kind = Arc::new(kind);
+        let steps = steps.erased(&kind);
+        let registered = RegisteredKind {
+            place: K::PLACE,
+            deadline: K::DEADLINE,
+            longest_timeout: steps
+                .iter()
+                .map(|step| step.timeout())
+                .max()
+                .unwrap_or_default(),
+            hooks: K::HAS_HOOKS.then_some(kind),
+            steps,
+        };
+        let undo = registered.undo_kind();
+        let all = self.add(K::NAME.to_owned(), registered)?;
+        match undo {
+            Some(undo) => all.add(undo_kind_of(K::NAME), undo),
+            None => Ok(all),
         }
-        Ok(all)
     }
 
-    fn add(mut self, name: String, kind: Arc<dyn AnyKind>) -> Result<Self, KindError> {
+    fn add(mut self, name: String, kind: RegisteredKind) -> Result<Self, KindError> {
         if self.contains(&name) {
             return Err(KindError::DuplicateKind(name));
         }
@@ -90,8 +103,8 @@ impl Kinds {
         self.0.contains_key(name)
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&dyn AnyKind> {
-        self.0.get(name).map(AsRef::as_ref)
+    pub(super) fn get(&self, name: &str) -> Option<&RegisteredKind> {
+        self.0.get(name)
     }
 
     /// Returns the names of all kinds, including undo kinds.
@@ -102,349 +115,106 @@ impl Kinds {
 }
 
 /// A kind whose types are erased.
-pub(super) trait AnyKind: Debug + Send + Sync {
-    fn place(&self) -> LanePlace;
-    fn deadline(&self) -> Duration;
-    fn has_step(&self, name: &str) -> bool;
-
-    /// Returns whether the kind has hooks.
-    fn has_hooks(&self) -> bool;
-
-    /// Returns whether the end of this step writes anything besides the job.
-    fn records(&self, step: &str) -> bool;
-
-    /// Returns whether cancelling a job undoes this step.
-    fn undoes(&self, step: &str) -> bool;
-
-    /// Returns the longest timeout of all steps.
-    fn longest_timeout(&self) -> Duration;
-
-    /// Decodes the input of a job once, for all later calls. For an undo kind, `job` is the undone job.
-    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
+#[derive(Clone, Debug)]
+pub(super) struct RegisteredKind {
+    /// The place in its lane of a job that is created, retried or replayed.
+    pub(super) place: LanePlace,
+    /// The time from the creation of a job to its deadline.
+    pub(super) deadline: Duration,
+    /// The longest timeout of all steps.
+    pub(super) longest_timeout: Duration,
+    /// The hooks; `None` if the kind has none.
+    pub(super) hooks: Option<Arc<dyn ErasedHooks>>,
+    steps: Vec<Arc<dyn ErasedStep>>,
 }
 
-/// A job of a known kind with its decoded input.
-#[async_trait]
-pub(super) trait OpenJob: Send + Sync {
-    fn timeout(&self, step: &str) -> Duration;
-    async fn observe(
-        &self,
-        step: &str,
-        ports: StepPorts<'_>,
-    ) -> Result<Observation<Value>, StepError>;
-    /// Creates the effect, after checking that this worker still holds the job.
-    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError>;
-    async fn record(
-        &self,
-        step: &str,
-        cx: WriteContext<'_>,
-        uow: &mut dyn UnitOfWork,
-        output: &Value,
-    ) -> Result<()>;
-    async fn record_wait(
-        &self,
-        step: &str,
-        cx: WriteContext<'_>,
-        uow: &mut dyn UnitOfWork,
-        found: &Value,
-    ) -> Result<()>;
-    async fn completed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn failed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn resumed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+impl RegisteredKind {
+    /// Returns the step with this name; an item in the name is ignored.
+    pub(super) fn step(&self, name: &str) -> Option<&dyn ErasedStep> {
+        let (name, _) = split_name(name);
+        let mut steps = self.steps.iter();
+        steps.find(|step| step.name() == name).map(AsRef::as_ref)
+    }
+
+    /// Returns the undo kind; `None` if no step can be undone.
+    fn undo_kind(&self) -> Option<Self> {
+        let undoable = self.steps.iter().filter(|step| step.can_undo());
+        let steps: Vec<_> = undoable
+            .map(|step| Arc::new(UndoStep(Arc::clone(step))) as Arc<dyn ErasedStep>)
+            .collect();
+        (!steps.is_empty()).then(|| Self {
+            // The undo job goes first. Jobs created later may create the same objects again, and a later undo would
+            // remove them.
+            place: LanePlace::Front,
+            hooks: None,
+            steps,
+            ..*self
+        })
+    }
 }
 
+/// The step of an undo kind that undoes a step. It is called with the undone job.
 #[derive(Debug)]
-pub(super) struct Registered<K> {
-    pub(super) kind: K,
-    pub(super) steps: Steps<K>,
-}
+struct UndoStep(Arc<dyn ErasedStep>);
 
-impl<K: JobKind> AnyKind for Registered<K> {
-    fn place(&self) -> LanePlace {
-        K::PLACE
-    }
-
-    fn deadline(&self) -> Duration {
-        K::DEADLINE
-    }
-
-    fn has_step(&self, name: &str) -> bool {
-        self.steps.find(name).is_some()
-    }
-
-    fn has_hooks(&self) -> bool {
-        K::HAS_HOOKS
-    }
-
-    fn records(&self, step: &str) -> bool {
-        self.steps.find(step).is_some_and(ErasedStep::records)
-    }
-
-    fn undoes(&self, step: &str) -> bool {
-        self.steps.find(step).is_some_and(ErasedStep::undoes)
-    }
-
-    fn longest_timeout(&self) -> Duration {
-        let timeouts = self.steps.0.iter().map(|step| step.timeout());
-        timeouts.max().unwrap_or_default()
-    }
-
-    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(OpenedJob::new(self, job)?))
-    }
-}
-
-pub(super) struct OpenedJob<'a, K: JobKind> {
-    registered: &'a Registered<K>,
-    job: &'a Job,
-    input: K::Input,
-}
-
-impl<'a, K: JobKind> OpenedJob<'a, K> {
-    pub(super) fn new(registered: &'a Registered<K>, job: &'a Job) -> Result<Self> {
-        let input = K::Input::deserialize(&job.input).map_err(|error| {
-            let message = format!("is not valid for the job kind {}: {error}", K::NAME);
-            Error::invalid("input", "invalid", message)
-        })?;
-        Ok(Self {
-            registered,
-            job,
-            input,
-        })
-    }
-
-    pub(super) fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
-        self.registered.steps.find(name)
-    }
-
-    pub(super) fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
-        self.find(name).ok_or_else(|| {
-            StepError::permanent(
-                "UNKNOWN_STEP",
-                format!("the job kind {} has no step {name}", K::NAME),
-            )
-        })
-    }
-
-    /// Returns the stored step with this name.
-    pub(super) fn stored(&self, name: &str) -> Option<&Step> {
-        self.job.steps.iter().find(|step| step.name == name)
-    }
-
-    pub(super) fn step_context<'c>(
-        &'c self,
-        step: &'c str,
-        ports: StepPorts<'c>,
-    ) -> StepContext<'c, K> {
-        let kind = &self.registered.kind;
-        let stored = self.stored(step).and_then(|stored| stored.first_look);
-        StepContext::new(kind, self.job, &self.input, (item_of(step), stored), ports)
-    }
-
-    pub(super) fn job_context<'c>(
-        &'c self,
-        step: Option<&'c str>,
-        cx: WriteContext<'c>,
-    ) -> JobContext<'c, K> {
-        let (kind, item) = (&self.registered.kind, step.and_then(item_of));
-        JobContext::new(kind, self.job, &self.input, item, cx)
-    }
+/// Returns `true` if the step may still have an effect. `false` if another undo job has already undone it: after a
+/// clock was set back, an older undo job may appear to be the newest and be retried.
+fn may_have_effect(step: &&Step) -> bool {
+    step.status.may_have_effect()
 }
 
 #[async_trait]
-impl<K: JobKind> OpenJob for OpenedJob<'_, K> {
-    fn timeout(&self, step: &str) -> Duration {
-        self.find(step).map_or(Duration::ZERO, ErasedStep::timeout)
+impl ErasedStep for UndoStep {
+    fn name(&self) -> &'static str {
+        self.0.name()
     }
 
-    async fn observe(
-        &self,
-        step: &str,
-        ports: StepPorts<'_>,
-    ) -> Result<Observation<Value>, StepError> {
-        self.step(step)?
-            .observe(&self.step_context(step, ports))
-            .await
+    fn timeout(&self) -> Duration {
+        self.0.timeout()
     }
 
-    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let cx = self.step_context(step, ports);
-        cx.guard().await?;
-        self.step(step)?.apply(&cx).await
-    }
-
-    async fn record(
-        &self,
-        step: &str,
-        cx: WriteContext<'_>,
-        uow: &mut dyn UnitOfWork,
-        output: &Value,
-    ) -> Result<()> {
-        match self.find(step) {
-            Some(found) => {
-                let cx = self.job_context(Some(step), cx);
-                found.record(&cx, uow, output).await
-            }
-            None => Ok(()),
-        }
-    }
-
-    async fn record_wait(
-        &self,
-        step: &str,
-        cx: WriteContext<'_>,
-        uow: &mut dyn UnitOfWork,
-        found: &Value,
-    ) -> Result<()> {
-        match self.find(step) {
-            Some(waiting) => {
-                let cx = self.job_context(Some(step), cx);
-                waiting.record_wait(&cx, uow, found).await
-            }
-            None => Ok(()),
-        }
-    }
-
-    async fn completed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let cx = self.job_context(None, cx);
-        self.registered.kind.on_completed(&cx, uow).await
-    }
-
-    async fn failed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let cx = self.job_context(None, cx);
-        self.registered.kind.on_failed(&cx, uow).await
-    }
-
-    async fn resumed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let cx = self.job_context(None, cx);
-        self.registered.kind.on_resumed(&cx, uow).await
-    }
-}
-
-/// Returns the item in the name of a step.
-fn item_of(step: &str) -> Option<&str> {
-    step.split_once(':').map(|(_, item)| item)
-}
-
-/// The undo kind of a kind. Its steps are those steps of the kind that can be undone.
-#[derive(Debug)]
-struct UndoKind<K>(Arc<Registered<K>>);
-
-impl<K: JobKind> AnyKind for UndoKind<K> {
-    /// The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
-    /// them.
-    fn place(&self) -> LanePlace {
-        LanePlace::Front
-    }
-
-    fn deadline(&self) -> Duration {
-        K::DEADLINE
-    }
-
-    fn has_step(&self, name: &str) -> bool {
-        self.0.undoes(name)
-    }
-
-    fn has_hooks(&self) -> bool {
-        false
-    }
-
-    fn records(&self, _step: &str) -> bool {
+    fn has_record(&self) -> bool {
         true
     }
 
-    fn undoes(&self, _step: &str) -> bool {
+    fn can_undo(&self) -> bool {
         false
     }
 
-    fn longest_timeout(&self) -> Duration {
-        self.0.longest_timeout()
-    }
-
-    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(OpenUndo(OpenedJob::new(&self.0, job)?)))
-    }
-}
-
-/// An undo job, opened with the input of the undone job.
-struct OpenUndo<'a, K: JobKind>(OpenedJob<'a, K>);
-
-impl<K: JobKind> OpenUndo<'_, K> {
-    /// Returns the step of the undone job. `None` if another undo job has already undone it: after a clock was set
-    /// back, an older undo job may appear to be the newest and be retried.
-    fn undoable_step(&self, step: &str) -> Option<&Step> {
-        let stored = self.0.stored(step);
-        stored.filter(|step| step.status.may_have_effect())
-    }
-}
-
-#[async_trait]
-impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
-    fn timeout(&self, step: &str) -> Duration {
-        self.0.timeout(step)
-    }
-
     /// Always reports the effect as absent, so that `apply` runs. `JobStep::undo` observes the object itself.
-    async fn observe(
-        &self,
-        _step: &str,
-        _ports: StepPorts<'_>,
-    ) -> Result<Observation<Value>, StepError> {
+    async fn observe(&self, _call: StepCall<'_>) -> Result<Observation<Value>, StepError> {
         Ok(Observation::Absent)
     }
 
-    /// Undoes the step if its first observation found no object; otherwise keeps the object.
-    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let Some(done) = self.undoable_step(step) else {
-            return Ok(Undone::left("another undo job removed it").output());
-        };
-        if let Some(why) = done.keep_reason() {
-            return Ok(Undone::left(why).output());
-        }
-        let cx = self.0.step_context(step, ports);
-        cx.guard().await?;
-        Ok(self.0.step(step)?.undo(&cx).await?.output())
+    async fn apply(&self, call: StepCall<'_>) -> Result<Value, StepError> {
+        Ok(self.undo(call).await?.output())
     }
 
+    /// Undoes the step if its first observation found no object; otherwise keeps the object.
+    async fn undo(&self, call: StepCall<'_>) -> Result<Undone, StepError> {
+        let Some(done) = call.stored().filter(may_have_effect) else {
+            return Ok(Undone::left("another undo job removed it"));
+        };
+        match done.keep_reason() {
+            Some(why) => Ok(Undone::left(why)),
+            None => self.0.undo(call).await,
+        }
+    }
+
+    /// Records the outcome of the undo. Records nothing while it waits: an undo finds out its progress by observing.
     async fn record(
         &self,
-        step: &str,
-        cx: WriteContext<'_>,
+        call: WriteCall<'_>,
         uow: &mut dyn UnitOfWork,
-        output: &Value,
+        result: StepResult<'_>,
     ) -> Result<()> {
-        let Some(undone) = self
-            .0
-            .find(step)
-            .filter(|_| self.undoable_step(step).is_some())
-        else {
-            return Ok(());
-        };
-        let cx = self.0.job_context(Some(step), cx);
-        let outcome = Undone::of_output(output);
-        undone.record_undo(&cx, uow, &outcome).await
-    }
-
-    /// Does nothing: an undo finds out its progress by observing.
-    async fn record_wait(
-        &self,
-        _step: &str,
-        _cx: WriteContext<'_>,
-        _uow: &mut dyn UnitOfWork,
-        _found: &Value,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    async fn completed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
-        Ok(())
-    }
-
-    async fn failed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
-        Ok(())
-    }
-
-    async fn resumed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
-        Ok(())
+        let stored = call.step.and_then(|name| stored_step(call.job, name));
+        match result {
+            StepResult::Output(output) if stored.as_ref().is_some_and(may_have_effect) => {
+                let undone = Undone::of_output(output);
+                self.0.record(call, uow, StepResult::Undone(&undone)).await
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -40,7 +40,7 @@ pub use job::{JobFilter, JobListScope, JobView, LeaseView, authorize_list, get, 
 pub(super) use job::{
     belongs_to, find, find_child, find_unfinished, list_of_kind, with_descendants,
 };
-pub use kind::{JobContext, JobInput, JobKind, JobStep, StepContext, StepPorts, Steps};
+pub use kind::{JobContext, JobInput, JobKind, JobOwner, JobStep, StepContext, StepPorts, Steps};
 pub use kinds::{KindError, Kinds};
 pub(super) use operate::cancel_batch;
 pub use operate::{cancel, force_complete, replay, retry};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::job_change::JobChange;
-use super::kind::WriteContext;
+use super::kind::{StepResult, WriteCall};
 use super::kinds::Kinds;
 use super::step_error::StepError;
 use super::transition::{TransitionContext, write_transition};
@@ -94,11 +94,13 @@ pub(super) async fn report(
         if let Trigger::Work(_, Report::Advance(step, output)) = report
             && change.after.steps[*step].status == StepStatus::Succeeded
         {
-            record(cx, uow, holder.kinds, (&change, subject), *step, output).await?;
+            let result = StepResult::Output(output);
+            record(cx, uow, holder.kinds, (&change, subject), *step, result).await?;
         }
     }
-    if let Some(found) = found {
-        record_wait(cx, uow, holder.kinds, (&change, subject), found).await?;
+    if let Some((found, step)) = found.zip(change.before.current_step()) {
+        let result = StepResult::Found(found);
+        record(cx, uow, holder.kinds, (&change, subject), step, result).await?;
     }
     let by = TransitionContext::new(holder.actor, holder.kinds);
     let stored = write_transition(cx, uow, change, by).await?;
@@ -140,7 +142,7 @@ pub(super) fn plan(
     }
 }
 
-/// Writes what the output of a step means in the domain. `subject` is the undone job if the job undoes one, otherwise
+/// Writes what the result of a step means in the domain. `subject` is the undone job if the job undoes one, otherwise
 /// the job itself.
 async fn record(
     cx: &Context,
@@ -148,55 +150,22 @@ async fn record(
     kinds: &Kinds,
     (change, subject): (&JobChange, &Job),
     step: usize,
-    output: &Value,
+    result: StepResult<'_>,
 ) -> Result<()> {
     let job = &change.before;
     let name = &job.steps[step].name;
-    match kinds.get(&job.kind).filter(|kind| kind.records(name)) {
-        Some(kind) => {
-            kind.open(subject)?
-                .record(
-                    name,
-                    WriteContext {
-                        cx,
-                        canceller: kinds,
-                    },
-                    uow,
-                    output,
-                )
-                .await
-        }
-        None => Ok(()),
-    }
-}
-
-/// Writes what an intermediate output of the current step means in the domain.
-async fn record_wait(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    kinds: &Kinds,
-    (change, subject): (&JobChange, &Job),
-    found: &Value,
-) -> Result<()> {
-    let job = &change.before;
-    let step = job.current_step().map(|step| &job.steps[step].name);
-    match kinds.get(&job.kind).zip(step) {
-        Some((kind, step)) => {
-            let opened = kind.open(subject)?;
-            opened
-                .record_wait(
-                    step,
-                    WriteContext {
-                        cx,
-                        canceller: kinds,
-                    },
-                    uow,
-                    found,
-                )
-                .await
-        }
-        None => Ok(()),
-    }
+    let known = kinds.get(&job.kind).and_then(|kind| kind.step(name));
+    let records = |has_record| has_record || matches!(result, StepResult::Found(_));
+    let Some(known) = known.filter(|step| records(step.has_record())) else {
+        return Ok(());
+    };
+    let call = WriteCall {
+        job: subject,
+        step: Some(name),
+        cx,
+        canceller: kinds,
+    };
+    known.record(call, uow, result).await
 }
 
 /// Returns whether this report was already written, which happens if the reply to a commit is lost. The fence is

@@ -1,8 +1,8 @@
 //! Writes the transitions of a job with all their consequences, in the caller's unit of work.
 
 use super::job_change::{JobChange, write_changes};
-use super::kind::WriteContext;
-use super::kinds::{AnyKind, Kinds};
+use super::kind::{Hook, WriteCall};
+use super::kinds::Kinds;
 use super::lane::{Lanes, notify_ready};
 use super::undo;
 use crate::access::{unaudited, unowned};
@@ -72,7 +72,7 @@ pub(super) async fn write_transition(
     if hook_of(change.before.status, change.after.status) == Some(Hook::Resumed)
         && let Some(kind) = by.kinds.get(&change.after.kind)
     {
-        change.after.deadline_at = now.plus(kind.deadline());
+        change.after.deadline_at = now.plus(kind.deadline);
     }
     if let Some(refusal) = run_hooks(cx, uow, &change.before, &change.after, by).await?
         && let Some(event) = change.events.last_mut()
@@ -154,17 +154,11 @@ async fn wake_parent(
 /// Returns the place in the lane. [`LanePlace::KindDefault`] becomes the place that the kind defines for new jobs.
 fn resolve_place(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
     match place {
-        LanePlace::KindDefault => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),
+        LanePlace::KindDefault => kinds
+            .get(&job.kind)
+            .map_or(LanePlace::Tail, |kind| kind.place),
         place => place,
     }
-}
-
-/// The hook of a job's kind that a transition runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hook {
-    Completed,
-    Failed,
-    Resumed,
 }
 
 fn hook_of(before: JobStatus, after: JobStatus) -> Option<Hook> {
@@ -205,26 +199,21 @@ async fn run_hooks(
             after.kind
         )));
     };
-    if !kind.has_hooks() {
+    let Some(hooks) = &kind.hooks else {
         return Ok(None);
-    }
-    let (cx, opened) = (
-        WriteContext {
-            cx,
-            canceller: by.kinds,
-        },
-        kind.open(after),
-    );
-    let outcome = match (&hook, opened) {
-        (Hook::Completed, opened) => return opened?.completed(cx, uow).await.map(|()| None),
-        (Hook::Resumed, opened) => return opened?.resumed(cx, uow).await.map(|()| None),
-        (Hook::Failed, Ok(opened)) => opened.failed(cx, uow).await,
-        (Hook::Failed, Err(error)) => Err(error),
     };
-    match outcome {
+    let call = WriteCall {
+        job: after,
+        step: None,
+        cx,
+        canceller: by.kinds,
+    };
+    match hooks.run(hook, call, uow).await {
         Ok(()) => Ok(None),
-        Err(Error::Store(error)) => Err(error.into()),
-        Err(refusal) => Ok(Some(format!("not recorded: {}", refusal.code()))),
+        Err(refusal) if hook == Hook::Failed && !matches!(refusal, Error::Store(_)) => {
+            Ok(Some(format!("not recorded: {}", refusal.code())))
+        }
+        Err(error) => Err(error),
     }
 }
 

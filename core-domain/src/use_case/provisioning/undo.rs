@@ -3,6 +3,7 @@
 
 use super::enqueue::insert_jobs;
 use super::job_change::JobChange;
+use super::kind::ErasedStep;
 use super::kinds::Kinds;
 use super::step_error::StepError;
 use crate::access::unowned;
@@ -25,16 +26,18 @@ pub(super) async fn queue(
     let Some(kind) = kinds.get(&cancelled.kind) else {
         return Ok(());
     };
-    let Some(undo) = undo_job(cancelled, |step| kind.undoes(step)) else {
+    let Some(undo) = undo_job(cancelled, |step| {
+        kind.step(step).is_some_and(ErasedStep::can_undo)
+    }) else {
         return Ok(());
     };
     let now = uow.now().await?;
     let lane = unowned::<JobLane>(uow).get(&cancelled.lane).await?;
-    let run_at = effects_settled_at(before, &lane, kind.longest_timeout()).max(now);
+    let run_at = effects_settled_at(before, &lane, kind.longest_timeout).max(now);
     let undo = Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         run_at,
-        deadline_at: run_at.plus(kind.deadline()),
+        deadline_at: run_at.plus(kind.deadline),
         request_id: cx.request.request_id.clone(),
         trace_id: cx.request.trace_id.clone(),
         created_by: Actor::caller(cx),

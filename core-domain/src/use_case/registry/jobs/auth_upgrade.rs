@@ -9,7 +9,7 @@ use super::platform_provision::{
     made_resource, observe_owned, upsert_resource,
 };
 use crate::kernel::{Environment, Error, PlatformId, PlatformOwned, Result, Slug};
-use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
+use crate::port::{CreateResource, ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
 use crate::registry::{AUTH, Resource, ResourceType, auth_worker_name};
 use crate::use_case::provisioning::{
@@ -83,8 +83,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
     ) -> Result<Observation<MadeResource>, StepError> {
         let at = place(cx.input, cx.item)?;
         let worker = auth_ref(at);
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         let entry = find_resource(platform, uow.as_mut(), &worker).await?;
         drop(uow);
@@ -112,9 +111,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         output: &MadeResource,
     ) -> Result<()> {
         let (_, _, environment) = place(cx.input, cx.item)?;
-        let platform = cx.platform(uow).await?;
-        let platform = platform.ok_or(Error::NotFound("platform"))?;
-        let owner = entity_tree::default_tenant(cx, &platform, uow).await?;
+        let owner = entity_tree::default_tenant(cx, &cx.scope, uow).await?;
         let entry = CatalogueEntry {
             entity_id: owner.id.clone(),
             feature: None,
@@ -122,9 +119,9 @@ impl JobStep<UpgradeAuth> for Upgrade {
             environment,
         };
         let entered =
-            upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+            upsert_resource(cx, &cx.scope, uow, entry, output, output.maker(&cx.job.id)).await?;
         let version = (VERSION_SETTING, json!(AUTH_VERSION));
-        resource::record_setting(cx, &platform, uow, &entered, version).await?;
+        resource::record_setting(cx, &cx.scope, uow, &entered, version).await?;
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::hostname::{at_provider, serve, stop_serving};
 use crate::access::PlatformWriter;
 use crate::kernel::{Context, Machine, Result, Stored, Timestamp};
 use crate::port::{
-    DnsError, DnsResolver, HostnameState, Mode, ProviderError, ServedHostname, UnitOfWork,
+    DnsError, DnsResolver, HostnameState, ProviderError, ServedHostname, UnitOfWork,
 };
 use crate::provisioning::{ADD_DOMAIN, FailureKind, Job};
 use crate::registry::{
@@ -32,9 +32,8 @@ pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     is_wanted: impl Fn(&CustomDomain) -> bool + Send,
 ) -> Result<(Option<Stored<CustomDomain>>, Timestamp)> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
+    let (mut uow, found) = find_domain(cx).await?;
     let now = uow.now().await?;
-    let found = find_domain(cx, uow.as_mut()).await?;
     let wanted = found.filter(|(platform, domain)| {
         platform.platform().status != PlatformStatus::Deleted && is_wanted(domain)
     });
@@ -92,24 +91,18 @@ impl JobKind for AddDomain {
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
         }
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        enqueue::<RemoveDomain>(cx, &platform, uow, cx.input).await?;
+        enqueue::<RemoveDomain>(cx, &cx.scope, uow, cx.input).await?;
         Ok(())
     }
 
     async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_events(cx, uow, &[CustomDomainEvent::Restart], None).await?;
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         if cx.job.output_of(LOOK_UP_RECORDS).is_none() {
             return Ok(());
         }
         // The completed step that records the proof is not repeated.
         let (domain, job) = (&cx.input.domain_id, &cx.job.id);
-        record_earlier_proof(cx, &platform, uow, domain, job).await
+        record_earlier_proof(cx, &cx.scope, uow, domain, job).await
     }
 }
 
@@ -136,11 +129,8 @@ async fn apply_events(
     events: &[CustomDomainEvent],
     certificate: Option<SslStatus>,
 ) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
     let own = (&cx.input.domain_id, &cx.job.id);
-    apply_job_outcome(cx, &platform, uow, own, events, certificate).await
+    apply_job_outcome(cx, &cx.scope, uow, own, events, certificate).await
 }
 
 /// The name of the step that looks up DNS records.
@@ -225,20 +215,17 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         uow: &mut dyn UnitOfWork,
         output: &LookUp,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let (domain, job) = (&cx.input.domain_id, &cx.job.id);
         match &output.missing_records {
             Some(missing) if missing.is_empty() => {
-                record_proof(cx, &platform, uow, domain, job).await
+                record_proof(cx, &cx.scope, uow, domain, job).await
             }
-            Some(missing) => record_check(cx, &platform, uow, domain, job, missing).await,
+            Some(missing) => record_check(cx, &cx.scope, uow, domain, job, missing).await,
             // The platform is deleted. The domain fails, because no other job verifies it, even if the platform is
             // restored.
             None => {
                 let events = [CustomDomainEvent::Fail];
-                apply_job_outcome(cx, &platform, uow, (domain, job), &events, None).await
+                apply_job_outcome(cx, &cx.scope, uow, (domain, job), &events, None).await
             }
         }
     }
@@ -330,10 +317,7 @@ impl JobStep<VerifyDomain> for QueueAddDomain {
         uow: &mut dyn UnitOfWork,
         (): &(),
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        let domains = platform.records::<CustomDomain>(uow);
+        let domains = cx.scope.records::<CustomDomain>(uow);
         let found: Option<Stored<CustomDomain>> = domains.find(&cx.input.domain_id).await?;
         let is_unserved = |domain: &CustomDomain| {
             !matches!(
@@ -344,7 +328,7 @@ impl JobStep<VerifyDomain> for QueueAddDomain {
         let Some(seen) = found.filter(|seen| seen.job_id == cx.job.id && is_unserved(seen)) else {
             return Ok(());
         };
-        requeue(cx, &platform, uow, &seen).await?;
+        requeue(cx, &cx.scope, uow, &seen).await?;
         Ok(())
     }
 }
@@ -405,8 +389,8 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
             return Ok(Observation::Present(None));
         };
         // A platform that has proved the hostname since then keeps it.
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+        let (mut uow, platform) = cx.read().await?;
+        if let Some(platform) = platform {
             ensure_not_served_elsewhere(&platform, uow.as_mut(), &domain.hostname).await?;
         }
         drop(uow);
@@ -438,9 +422,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
 
     /// Keeps a domain that is in use again.
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let found = find_domain(cx, uow.as_mut()).await?;
-        drop(uow);
+        let (_, found) = find_domain(cx).await?;
         let Some((_, domain)) = found else {
             return Ok(Undone::left("its domain does not exist"));
         };
@@ -457,12 +439,11 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
+        if !undone.is_removed() {
             return Ok(());
-        };
+        }
         let is_given_up = |domain: &CustomDomain| domain.status == CustomDomainStatus::Failed;
-        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, is_given_up).await
+        clear_hostname_id(cx, &cx.scope, uow, &cx.input.domain_id, is_given_up).await
     }
 }
 
@@ -600,13 +581,13 @@ async fn record<K: JobKind<Input = DomainTarget>>(
     found: Option<&AtProvider>,
     activates: bool,
 ) -> Result<()> {
-    let (Some(found), Some(platform)) = (found, cx.platform(uow).await?) else {
+    let Some(found) = found else {
         return Ok(());
     };
     let own = (&cx.input.domain_id, &cx.job.id);
     let at_provider = (found.cf_hostname_id.as_str(), found.ssl_status);
     let activates = activates && found.active;
-    record_served(cx, &platform, uow, own, at_provider, activates).await
+    record_served(cx, &cx.scope, uow, own, at_provider, activates).await
 }
 
 /// Queues a new job for an existing domain. The job replaces the domain's earlier job.

@@ -8,7 +8,7 @@ use crate::access::{Batches, Covers, PlatformAccess, PlatformWriter, SystemScope
 use crate::kernel::{
     Context, CustomDomainId, DnsRecordId, Machine, PlatformId, PlatformOwned, Result, Stored,
 };
-use crate::port::{Mode, UnitOfWork};
+use crate::port::UnitOfWork;
 use crate::provisioning::{ADD_DOMAIN, LaneKey};
 use crate::registry::{
     CustomDomain, CustomDomainEvent, CustomDomainQuery, CustomDomainStatus, ProviderName, SslStatus,
@@ -101,10 +101,7 @@ impl JobStep<RemoveDomain> for StopServing {
         uow: &mut dyn UnitOfWork,
         (): &(),
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, must_not_be_served).await
+        clear_hostname_id(cx, &cx.scope, uow, &cx.input.domain_id, must_not_be_served).await
     }
 }
 
@@ -117,8 +114,7 @@ fn must_not_be_served(domain: &CustomDomain) -> bool {
 async fn to_remove(
     cx: &StepContext<'_, RemoveDomain>,
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let found = find_domain(cx, uow.as_mut()).await?;
+    let (mut uow, found) = find_domain(cx).await?;
     let Some((platform, domain)) = found.filter(|(_, domain)| must_not_be_served(domain)) else {
         return Ok(None);
     };
@@ -130,17 +126,21 @@ async fn to_remove(
     Ok((!is_wanted).then_some(domain))
 }
 
-/// Returns the domain in any status with its platform; `None` if one of them does not exist.
+/// Begins a unit of work for reading. Returns it with the domain in any status and its platform; `None` if one of them
+/// does not exist.
 pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Option<(PlatformWriter, Stored<CustomDomain>)>> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(None);
+) -> Result<(
+    Box<dyn UnitOfWork>,
+    Option<(PlatformWriter, Stored<CustomDomain>)>,
+)> {
+    let (mut uow, platform) = cx.read().await?;
+    let Some(platform) = platform else {
+        return Ok((uow, None));
     };
-    let domains = platform.records::<CustomDomain>(uow);
+    let domains = platform.records::<CustomDomain>(uow.as_mut());
     let found = domains.find(&cx.input.domain_id).await?;
-    Ok(found.map(|domain| (platform, domain)))
+    Ok((uow, found.map(|domain| (platform, domain))))
 }
 
 /// Records that the provider does not serve a domain: clears its id, if `is_gone` returns `true` for the current

@@ -15,7 +15,7 @@ use crate::access::{PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
     Context, DnsRecordId, Error, JobId, Line, Machine, Result, StoreError, Stored, Timestamp,
 };
-use crate::port::{DnsResolver, Mode, UnitOfWork};
+use crate::port::{DnsResolver, UnitOfWork};
 use crate::provisioning::FailureKind;
 use crate::registry::{
     CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordStatus, MissingRecord,
@@ -32,9 +32,8 @@ use crate::use_case::registry::hostname::{
 pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
     cx: &StepContext<'_, K>,
 ) -> Result<(Option<RoutedRecord>, Timestamp)> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
+    let (mut uow, found) = find_record(cx).await?;
     let now = uow.now().await?;
-    let found = find_record(cx, uow.as_mut()).await?;
     let pending = found.filter(|(platform, routed)| {
         let is_deleted = platform.platform().status == PlatformStatus::Deleted;
         !is_deleted && routed.record.is_pending_for(&cx.job.id)
@@ -84,10 +83,7 @@ impl JobKind for RouteDnsRecord {
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
         }
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        enqueue::<RemoveDnsRecord>(cx, &platform, uow, cx.input).await?;
+        enqueue::<RemoveDnsRecord>(cx, &cx.scope, uow, cx.input).await?;
         Ok(())
     }
 
@@ -102,11 +98,8 @@ async fn apply_events(
     uow: &mut dyn UnitOfWork,
     events: &[DnsRecordEvent],
 ) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
     let own = (&cx.input.dns_record_id, &cx.job.id);
-    apply_job_outcome(cx, &platform, uow, own, events).await
+    apply_job_outcome(cx, &cx.scope, uow, own, events).await
 }
 
 /// The result of a lookup of the proof.
@@ -190,11 +183,8 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
             // No other job serves the record of a deleted platform.
             return apply_events(cx, uow, &[DnsRecordEvent::Fail]).await;
         };
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let own = (&cx.input.dns_record_id, &cx.job.id);
-        record_proof(cx, &platform, uow, own, missing).await
+        record_proof(cx, &cx.scope, uow, own, missing).await
     }
 
     async fn record_wait(
@@ -212,8 +202,7 @@ async fn has_proved_domain(
     cx: &StepContext<'_, RouteDnsRecord>,
     record: &DnsRecord,
 ) -> Result<bool> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(false);
     };
     let active = CustomDomainQuery::Active(record.hostname.clone());
@@ -243,8 +232,8 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
             return Ok(Observation::Present(None));
         };
         // A platform that has proved the hostname since then keeps it.
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+        let (mut uow, platform) = cx.read().await?;
+        if let Some(platform) = platform {
             ensure_not_served_elsewhere(&platform, uow.as_mut(), &routed.record.hostname).await?;
         }
         drop(uow);
@@ -275,19 +264,16 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         uow: &mut dyn UnitOfWork,
         output: &Option<String>,
     ) -> Result<()> {
-        let (Some(route), Some(platform)) = (output, cx.platform(uow).await?) else {
+        let Some(route) = output else {
             return Ok(());
         };
         let own = (&cx.input.dns_record_id, &cx.job.id);
-        record_route(cx, &platform, uow, own, route).await
+        record_route(cx, &cx.scope, uow, own, route).await
     }
 
     /// Keeps the route of a record that is pending or active again.
     async fn undo(&self, cx: &StepContext<'_, RouteDnsRecord>) -> Result<Undone, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let found = find_record(cx, uow.as_mut()).await?;
-        drop(uow);
-        match found {
+        match find_record(cx).await?.1 {
             Some((_, routed)) if routed.record.status == DnsRecordStatus::Failed => {
                 remove_route(cx, &routed).await?;
                 Ok(Undone::Removed)
@@ -303,14 +289,13 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
+        if !undone.is_removed() {
             return Ok(());
-        };
+        }
         let id = &cx.input.dns_record_id;
-        let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
+        let record: Option<Stored<DnsRecord>> = cx.scope.records(uow).find(id).await?;
         if record.is_some_and(|record| record.status == DnsRecordStatus::Failed) {
-            record_route_id(cx, &platform, uow, id, None).await?;
+            record_route_id(cx, &cx.scope, uow, id, None).await?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::kernel::{
     Code, Context, DnsRecordId, EntityId, Error, Line, Machine, PlatformId, PlatformOwned,
     ResourceId, Result, StackId, Stored,
 };
-use crate::port::{Mode, UnitOfWork};
+use crate::port::UnitOfWork;
 use crate::provisioning::LaneKey;
 use crate::registry::{
     DnsRecord, DnsRecordEvent, DnsRecordQuery, Resource, ResourceQuery, WorkspaceStack,
@@ -111,13 +111,10 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
         uow: &mut dyn UnitOfWork,
         (): &(),
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let id = &cx.input.dns_record_id;
-        let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
+        let record: Option<Stored<DnsRecord>> = cx.scope.records(uow).find(id).await?;
         if record.is_some_and(|record| must_not_be_served(&record)) {
-            record_route_id(cx, &platform, uow, id, None).await?;
+            record_route_id(cx, &cx.scope, uow, id, None).await?;
         }
         Ok(())
     }
@@ -132,8 +129,7 @@ fn must_not_be_served(record: &DnsRecord) -> bool {
 async fn to_remove(
     cx: &StepContext<'_, RemoveDnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let found = find_record(cx, uow.as_mut()).await?;
+    let (mut uow, found) = find_record(cx).await?;
     let Some((platform, routed)) = found.filter(|(_, routed)| must_not_be_served(&routed.record))
     else {
         return Ok(None);
@@ -147,21 +143,22 @@ async fn to_remove(
     Ok((!is_wanted).then_some(routed))
 }
 
-/// Returns the record in any status with its platform; `None` if the record, its resource or its platform does not
-/// exist.
+/// Begins a unit of work for reading. Returns it with the record in any status and its platform; `None` if the record,
+/// its resource or its platform does not exist.
 pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
     cx: &StepContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Option<(PlatformWriter, RoutedRecord)>> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(None);
+) -> Result<(Box<dyn UnitOfWork>, Option<(PlatformWriter, RoutedRecord)>)> {
+    let (mut uow, platform) = cx.read().await?;
+    let Some(platform) = platform else {
+        return Ok((uow, None));
     };
-    let records = platform.records::<DnsRecord>(uow);
+    let records = platform.records::<DnsRecord>(uow.as_mut());
     let Some(record) = records.find(&cx.input.dns_record_id).await? else {
-        return Ok(None);
+        return Ok((uow, None));
     };
-    let target = target_of_record(&platform, uow, &record).await?;
-    Ok(target.map(|target| (platform, RoutedRecord { record, target })))
+    let target = target_of_record(&platform, uow.as_mut(), &record).await?;
+    let routed = target.map(|target| RoutedRecord { record, target });
+    Ok((uow, routed.map(|routed| (platform, routed))))
 }
 
 /// Records the id of a DNS record's route. Does not depend on the job of the record. `None` means that the provider

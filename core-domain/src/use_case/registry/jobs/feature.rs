@@ -17,10 +17,9 @@ use super::removal::{
 };
 use crate::access::PlatformAccess;
 use crate::kernel::{
-    EntityId, Environment, Error, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug,
-    Stored,
+    EntityId, Environment, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug, Stored,
 };
-use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
+use crate::port::{CreateResource, ResourceRef, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
 use crate::registry::{
     BuildOutcome, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion,
@@ -94,14 +93,11 @@ async fn apply_activation_event(
     service_url: Option<String>,
     end: Option<BuildOutcome>,
 ) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
     let own = (&cx.input.target.activation_id, &cx.job.id);
-    feature_state::record_event(cx, &platform, uow, own, event, service_url).await?;
+    feature_state::record_event(cx, &cx.scope, uow, own, event, service_url).await?;
     match end {
-        Some(end) => build::end(cx, &platform, uow, &cx.job.id, end).await,
-        None => build::resume(cx, &platform, uow, &cx.job.id).await,
+        Some(end) => build::end(cx, &cx.scope, uow, &cx.job.id, end).await,
+        None => build::resume(cx, &cx.scope, uow, &cx.job.id).await,
     }
 }
 
@@ -149,8 +145,6 @@ impl JobStep<Activate> for MakeWorker {
         uow: &mut dyn UnitOfWork,
         output: &MadeResource,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let platform = platform.ok_or(Error::NotFound("platform"))?;
         let target = &cx.input.target;
         let entry = CatalogueEntry {
             entity_id: target.entity_id.clone(),
@@ -158,15 +152,14 @@ impl JobStep<Activate> for MakeWorker {
             service_name: target.feature_id.as_str(),
             environment: target.environment,
         };
-        upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        upsert_resource(cx, &cx.scope, uow, entry, output, output.maker(&cx.job.id)).await?;
         Ok(())
     }
 
     /// Keeps the worker if the feature now belongs to another job, which uses the same worker.
     async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<Undone, StepError> {
         let target = &cx.input.target;
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(Undone::left("its platform does not exist"));
         };
         let feature = feature_of_job(&platform, uow.as_mut(), cx.job, target).await?;
@@ -188,17 +181,16 @@ impl JobStep<Activate> for MakeWorker {
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
+        if !undone.is_removed() {
             return Ok(());
-        };
+        }
         let target = &cx.input.target;
-        let feature = feature_of_job(&platform, uow, cx.job, target).await?;
+        let feature = feature_of_job(&cx.scope, uow, cx.job, target).await?;
         if feature.is_none() {
             return Ok(());
         }
-        let entry = target.entry(&platform, uow).await?;
-        delete_entries(cx, &platform, uow, entry.into_iter().collect()).await
+        let entry = target.entry(&cx.scope, uow).await?;
+        delete_entries(cx, &cx.scope, uow, entry.into_iter().collect()).await
     }
 }
 
@@ -262,11 +254,8 @@ async fn apply_deactivation_event(
     uow: &mut dyn UnitOfWork,
     event: FeatureEvent,
 ) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
     let own = (&cx.input.target.activation_id, &cx.job.id);
-    feature_state::record_event(cx, &platform, uow, own, event, None).await
+    feature_state::record_event(cx, &cx.scope, uow, own, event, None).await
 }
 
 /// Removes the feature's worker and its resource.
@@ -308,12 +297,9 @@ impl JobStep<Deactivate> for RemoveWorker {
         uow: &mut dyn UnitOfWork,
         (): &(),
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let target = &cx.input.target;
-        match target.entry(&platform, uow).await? {
-            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+        match target.entry(&cx.scope, uow).await? {
+            Some(entry) => delete_entry(cx, &cx.scope, uow, &entry).await,
             None => Ok(()),
         }
     }
@@ -342,10 +328,10 @@ impl JobStep<Deactivate> for RemoveData {
     async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<RemovedObjects, StepError> {
         let target = &cx.input.target;
         let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
-        let mut uow = cx.store.begin(Mode::Read).await?;
+        let (mut uow, platform) = cx.read().await?;
         let until = attempt.began();
         let is_removed = |entry: &Resource| is_data_of(target, entry) && entry.created_at <= until;
-        let stores = match cx.platform(uow.as_mut()).await? {
+        let stores = match platform {
             Some(platform) => {
                 portion_of(&platform, uow.as_mut(), owned_by(target), is_removed).await?
             }
@@ -364,10 +350,7 @@ impl JobStep<Deactivate> for RemoveData {
         uow: &mut dyn UnitOfWork,
         output: &RemovedObjects,
     ) -> Result<()> {
-        match cx.platform(uow).await? {
-            Some(platform) => delete_removed(cx, &platform, uow, output).await,
-            None => Ok(()),
-        }
+        delete_removed(cx, &cx.scope, uow, output).await
     }
 
     async fn record_wait(
@@ -491,8 +474,7 @@ impl FeatureTarget {
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<(), StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         let entity = Some(&self.entity_id);
         let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
         let feature = platform.records::<FeatureActivation>(uow.as_mut());

@@ -25,7 +25,7 @@ use crate::kernel::{
     Context, CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored,
     Timestamp,
 };
-use crate::port::{Mode, ResourceRef, UnitOfWork};
+use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use crate::registry::{
     CustomDomain, CustomDomainQuery, DEFAULT_RESOURCES, DnsRecord, Platform, PlatformQuery,
@@ -68,14 +68,11 @@ impl JobKind for Deprovision {
         cx: &JobContext<'_, Self>,
         uow: &mut dyn UnitOfWork,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let covered = DeprovisionScope {
             environment: cx.input.environment,
             everything: cx.input.environment.is_none() && !cx.job.forced,
         };
-        finish_deprovision(cx, &platform, uow, covered).await
+        finish_deprovision(cx, &cx.scope, uow, covered).await
     }
 }
 
@@ -172,8 +169,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
     }
 
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<()>, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(Observation::Present(()));
         };
         let own = BTreeSet::from([cx.job.id.clone()]);
@@ -191,9 +187,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
         uow: &mut dyn UnitOfWork,
         (): &(),
     ) -> Result<()> {
-        if let Some(platform) = cx.platform(uow).await? {
-            cx.cancel_other_jobs(&platform, uow, REASON).await?;
-        }
+        cx.cancel_other_jobs(uow, REASON).await?;
         Ok(())
     }
 }
@@ -248,11 +242,8 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
         uow: &mut dyn UnitOfWork,
         output: &Self::Output,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         for domain in output {
-            clear_hostname_id(cx, &platform, uow, domain, |_| true).await?;
+            clear_hostname_id(cx, &cx.scope, uow, domain, |_| true).await?;
         }
         Ok(())
     }
@@ -284,9 +275,8 @@ async fn remove<K: JobKind<Input = Removal>>(
 async fn served<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
     let mut served = Vec::new();
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(served);
     };
     let all = CustomDomainQuery::All {
@@ -374,11 +364,8 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
         uow: &mut dyn UnitOfWork,
         output: &RemovedObjects,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        delete_removed(cx, &platform, uow, output).await?;
-        feature_state::end_removed(cx, &platform, uow, &output.features, &cx.job.id).await
+        delete_removed(cx, &cx.scope, uow, output).await?;
+        feature_state::end_removed(cx, &cx.scope, uow, &output.features, &cx.job.id).await
     }
 
     async fn record_wait(
@@ -410,8 +397,7 @@ impl RemoveResources {
         cx: &StepContext<'_, K>,
         attempt: &mut Attempt<'_, '_, K>,
     ) -> Result<(), StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(());
         };
         let entries = cx.input.entries(self.0, attempt.began());
@@ -429,8 +415,7 @@ impl RemoveResources {
         cx: &StepContext<'_, K>,
         attempt: &mut Attempt<'_, '_, K>,
     ) -> Result<(), StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(());
         };
         let (environment, limit) = (cx.input.environment, MAX_OBJECTS_PER_ATTEMPT + 1);
@@ -458,8 +443,7 @@ impl RemoveResources {
         if attempt.has_removed(&object.name) {
             return Ok(true);
         }
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(false);
         };
         let known = ObjectRecords::of(&platform, uow.as_mut(), object).await?;
@@ -519,8 +503,7 @@ impl RemoveResources {
         if derived.is_some_and(|environment| !cx.input.covers(environment)) {
             return Ok(false);
         }
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(false);
         };
         let known = ObjectRecords::of(&platform, uow.as_mut(), object).await?;

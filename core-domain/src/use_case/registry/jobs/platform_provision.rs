@@ -15,7 +15,7 @@ use crate::kernel::{
     PlatformId, ResourceId, Result, Slug, Stored, Timestamp,
 };
 use crate::port;
-use crate::port::{Mode, ProviderObject, ResourceRef, UnitOfWork};
+use crate::port::{ProviderObject, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
@@ -134,8 +134,7 @@ where
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<MadeResource>, StepError> {
         let target = cx.input.target();
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         let entity = target.entity_id.as_ref();
         ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
         drop(uow);
@@ -156,17 +155,15 @@ where
         uow: &mut dyn UnitOfWork,
         output: &MadeResource,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let platform = platform.ok_or(Error::NotFound("platform"))?;
         let target = cx.input.target();
-        let entity_id = owner_of(cx, &platform, uow, target).await?;
+        let entity_id = owner_of(cx, &cx.scope, uow, target).await?;
         let entry = CatalogueEntry {
             entity_id,
             feature: None,
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
-        upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        upsert_resource(cx, &cx.scope, uow, entry, output, output.maker(&cx.job.id)).await?;
         Ok(())
     }
 
@@ -174,8 +171,8 @@ where
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+        let (mut uow, platform) = cx.read().await?;
+        if let Some(platform) = platform {
             let uow = uow.as_mut();
             let entry = find_resource(&platform, uow, &resource).await?;
             if let Some(entry) = entry
@@ -194,15 +191,14 @@ where
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
+        if !undone.is_removed() {
             return Ok(());
-        };
+        }
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let entry = find_resource(&platform, uow, &resource).await?;
+        let entry = find_resource(&cx.scope, uow, &resource).await?;
         match entry.filter(|entry| is_made_by(entry, cx.job)) {
-            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+            Some(entry) => delete_entry(cx, &cx.scope, uow, &entry).await,
             None => Ok(()),
         }
     }

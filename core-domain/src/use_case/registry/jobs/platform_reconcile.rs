@@ -20,7 +20,7 @@ use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, reco
 use crate::access::{Batches, PlatformWriter};
 use crate::kernel::{Environment, ResourceId, Result, Stored};
 use crate::port;
-use crate::port::{Mode, ProviderError, ProviderObject, ResourceRef, UnitOfWork};
+use crate::port::{ProviderError, ProviderObject, ResourceRef, UnitOfWork};
 use crate::registry::{
     AUTH, DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceStatus, ResourceType, purpose_of,
 };
@@ -84,8 +84,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
     }
 
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Report>, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         Ok(Observation::Absent)
     }
@@ -109,13 +108,10 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
         uow: &mut dyn UnitOfWork,
         output: &Report,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         for repair in &output.repaired {
-            self.record_repair(cx, &platform, uow, repair).await?;
+            self.record_repair(cx, &cx.scope, uow, repair).await?;
         }
-        record_report(cx, &platform, uow, output).await
+        record_report(cx, &cx.scope, uow, output).await
     }
 
     async fn record_wait(
@@ -195,14 +191,14 @@ impl CompareResources {
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Vec<Stored<Resource>>, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
+        let (mut uow, platform) = cx.read().await?;
         let of_type = ResourceQuery::OfTypeUntil {
             resource_type: self.0,
             environment: None,
             until: uow.now().await?,
         };
         let mut entries = Vec::new();
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let Some(platform) = platform else {
             return Ok(entries);
         };
         let mut batches = Batches::<Resource>::of(of_type);
@@ -301,8 +297,7 @@ impl CompareResources {
         name: &str,
         object: &ProviderObject,
     ) -> Result<Option<Repair>, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         // The resource may have been created since the comparison.
         let known = ObjectRecords::of(platform, uow.as_mut(), &self.named(name)).await?;

@@ -10,7 +10,7 @@ use super::platform_provision::ensure_not_deleted;
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
-use crate::port::{Mode, Route, UnitOfWork};
+use crate::port::{Route, UnitOfWork};
 use crate::registry::{DnsRecord, DnsRecordQuery, DnsRecordStatus};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
@@ -78,16 +78,13 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareRecords {
         uow: &mut dyn UnitOfWork,
         output: &Report,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         for repair in &output.repaired {
             if let Some(record) = repair.id.as_deref().and_then(DnsRecordId::parse) {
                 let route = repair.cf_id.as_deref();
-                record_route_id(cx, &platform, uow, &record, route).await?;
+                record_route_id(cx, &cx.scope, uow, &record, route).await?;
             }
         }
-        record_report(cx, &platform, uow, output).await
+        record_report(cx, &cx.scope, uow, output).await
     }
 
     async fn record_wait(
@@ -109,8 +106,7 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareRecords {
 async fn records<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<RoutedRecord>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let platform = cx.platform(uow.as_mut()).await?;
+    let (mut uow, platform) = cx.read().await?;
     let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
     let mut found = Vec::new();
     let mut all = Batches::<DnsRecord>::of(DnsRecordQuery::All { deleted: true });
@@ -159,8 +155,7 @@ async fn is_routed_by_another<K: JobKind<Input = Reconciliation>>(
     routed: &RoutedRecord,
 ) -> Result<bool, StepError> {
     let record = &routed.record;
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(false);
     };
     let again = DnsRecordQuery::Entered(record.hostname.clone());

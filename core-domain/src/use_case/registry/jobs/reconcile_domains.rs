@@ -10,7 +10,7 @@ use super::platform_provision::ensure_not_deleted;
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
-use crate::port::{Mode, ServedHostname, UnitOfWork};
+use crate::port::{ServedHostname, UnitOfWork};
 use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
@@ -77,9 +77,6 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
         uow: &mut dyn UnitOfWork,
         output: &Report,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         for repair in &output.repaired {
             let Some(domain) = repair.id.as_deref().and_then(CustomDomainId::parse) else {
                 continue;
@@ -87,14 +84,14 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
             match (&repair.cf_id, repair.ssl_status) {
                 (Some(id), Some(ssl_status)) => {
                     let at_provider = (id.as_str(), ssl_status);
-                    record_hostname(cx, &platform, uow, &domain, at_provider).await?;
+                    record_hostname(cx, &cx.scope, uow, &domain, at_provider).await?;
                 }
                 _ => {
-                    clear_hostname_id(cx, &platform, uow, &domain, has_ended).await?;
+                    clear_hostname_id(cx, &cx.scope, uow, &domain, has_ended).await?;
                 }
             }
         }
-        record_report(cx, &platform, uow, output).await
+        record_report(cx, &cx.scope, uow, output).await
     }
 
     async fn record_wait(
@@ -123,8 +120,7 @@ fn has_ended(domain: &CustomDomain) -> bool {
 async fn domains<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let platform = cx.platform(uow.as_mut()).await?;
+    let (mut uow, platform) = cx.read().await?;
     let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
     let mut found = Vec::new();
     let mut all = Batches::<CustomDomain>::of(CustomDomainQuery::All { deleted: true });
@@ -181,8 +177,7 @@ async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
 ) -> Result<bool, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(false);
     };
     let again = CustomDomainQuery::Entered(domain.hostname.clone());

@@ -80,8 +80,7 @@ impl JobStep<RemoveEntity> for RemoveObjects {
     /// Keeps an object for which a person or another job has created a new resource.
     async fn apply(&self, cx: &StepContext<'_, RemoveEntity>) -> Result<RemovedObjects, StepError> {
         let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(attempt.finish());
         };
         let to_remove = ResourceQuery::ToRemove {
@@ -113,11 +112,8 @@ impl JobStep<RemoveEntity> for RemoveObjects {
         uow: &mut dyn UnitOfWork,
         output: &RemovedObjects,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         for id in &output.entries {
-            resource::record_removal(cx, &platform, uow, id, &cx.job.id).await?;
+            resource::record_removal(cx, &cx.scope, uow, id, &cx.job.id).await?;
         }
         Ok(())
     }

@@ -85,8 +85,7 @@ where
     W: StackWork,
 {
     let target = &cx.input.target;
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let platform = cx.platform(uow.as_mut()).await?;
+    let (mut uow, platform) = cx.read().await?;
     let entity = Some(&target.entity_id);
     let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
     let stacks = platform.records::<WorkspaceStack>(uow.as_mut());
@@ -184,16 +183,13 @@ impl JobKind for StackActivate {
     }
 
     async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let target = &cx.input.target;
         let own = (&target.stack_instance_id, &cx.job.id);
-        stack_records::record_event(cx, &platform, uow, own, WorkspaceStackEvent::Activate).await?;
+        stack_records::record_event(cx, &cx.scope, uow, own, WorkspaceStackEvent::Activate).await?;
         let of = (target, &cx.job.id);
-        stack_records::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await?;
+        stack_records::insert_planned_parts(cx, &cx.scope, uow, of, &cx.input.work.parts).await?;
         for asked in &cx.input.work.features {
-            let known = find(&platform, uow, target, asked).await?;
+            let known = find(&cx.scope, uow, target, asked).await?;
             let failed = |feature: &FeatureActivation| {
                 feature.status == FeatureStatus::Failed
                     && feature.stack_id.as_ref() == Some(&target.stack_instance_id)
@@ -212,14 +208,11 @@ async fn apply_event(
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
 ) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
     let target = &cx.input.target;
     let own = (&target.stack_instance_id, &cx.job.id);
-    stack_records::record_event(cx, &platform, uow, own, event).await?;
+    stack_records::record_event(cx, &cx.scope, uow, own, event).await?;
     let parts = &cx.input.work.parts;
-    stack_records::fail_unmade_parts(cx, &platform, uow, cx.job, parts).await
+    stack_records::fail_unmade_parts(cx, &cx.scope, uow, cx.job, parts).await
 }
 
 /// Returns the stack's activation of a feature.
@@ -239,8 +232,6 @@ async fn activate_feature(
     uow: &mut dyn UnitOfWork,
     asked: &FeatureDefinition,
 ) -> Result<()> {
-    let platform = cx.platform(uow).await?;
-    let platform = platform.ok_or(Error::NotFound("platform"))?;
     let target = &cx.input.target;
     let command = ActivateFeature {
         feature_id: asked.id.clone(),
@@ -251,7 +242,7 @@ async fn activate_feature(
         stack_id: Some(&target.stack_instance_id),
         job_id: Some(&cx.job.id),
     };
-    feature::activate_for(cx, &platform, uow, &target.entity_id, command, by).await?;
+    feature::activate_for(cx, &cx.scope, uow, &target.entity_id, command, by).await?;
     Ok(())
 }
 
@@ -299,8 +290,7 @@ impl JobStep<StackActivate> for MakeFeature {
     ) -> Result<Observation<MadeFeature>, StepError> {
         ensure_needed(cx).await?;
         let asked = feature_of_step(cx.input, cx.item)?;
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         let platform = platform.ok_or(Error::NotFound("platform"))?;
         let known = find(&platform, uow.as_mut(), &cx.input.target, asked).await?;
         let Some(known) = known else {
@@ -346,18 +336,17 @@ impl JobStep<StackActivate> for MakeFeature {
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
+        if !undone.is_removed() {
             return Ok(());
-        };
+        }
         let target = &cx.input.target;
-        let stacks = platform.records::<WorkspaceStack>(uow);
+        let stacks = cx.scope.records::<WorkspaceStack>(uow);
         let stack = stacks.find(&target.stack_instance_id).await?;
         if stack.is_none_or(|stack| stack.provision_job_id.as_ref() != Some(&cx.job.id)) {
             // Another job has activated the stack again, with its features.
             return Ok(());
         }
-        let known = find(&platform, uow, target, feature_of_step(cx.input, cx.item)?).await?;
+        let known = find(&cx.scope, uow, target, feature_of_step(cx.input, cx.item)?).await?;
         let brought = known.filter(|feature| {
             feature.stack_id.as_ref() == Some(&target.stack_instance_id)
                 && !matches!(
@@ -368,7 +357,7 @@ impl JobStep<StackActivate> for MakeFeature {
         if let Some(feature) = brought
             && was_queued_by(cx.job, uow, &feature).await?
         {
-            remove_or_reassign(cx, &platform, uow, (target, &feature), false, None).await?;
+            remove_or_reassign(cx, &cx.scope, uow, (target, &feature), false, None).await?;
         }
         Ok(())
     }
@@ -438,20 +427,14 @@ impl JobKind for AppCreate {
     }
 
     async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let of = (&cx.input.target, &cx.job.id);
-        stack_records::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await
+        stack_records::insert_planned_parts(cx, &cx.scope, uow, of, &cx.input.work.parts).await
     }
 }
 
 /// Marks parts that the job did not create as failed.
 async fn fail_unmade_parts(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
-    stack_records::fail_unmade_parts(cx, &platform, uow, cx.job, &cx.input.work.parts).await
+    stack_records::fail_unmade_parts(cx, &cx.scope, uow, cx.job, &cx.input.work.parts).await
 }
 
 /// The initial script of a worker whose stack provides none.
@@ -558,18 +541,15 @@ where
         uow: &mut dyn UnitOfWork,
         output: &MadeResource,
     ) -> Result<()> {
-        let platform = cx.platform(uow).await?;
-        let platform = platform.ok_or(Error::NotFound("platform"))?;
         let part = self.part(cx.input, cx.item)?;
         let of = (&cx.input.target, &cx.job.id);
-        stack_records::upsert_part(cx, &platform, uow, of, part, output).await
+        stack_records::upsert_part(cx, &cx.scope, uow, of, part, output).await
     }
 
     /// Keeps an object that another job uses or that has DNS records.
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let part = self.part(cx.input, cx.item)?;
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(Undone::left("its platform does not exist"));
         };
         let entry = stack_records::of_part(&platform, uow.as_mut(), part).await?;
@@ -590,17 +570,14 @@ where
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         let part = self.part(cx.input, cx.item)?;
-        let entry = stack_records::of_part(&platform, uow, part).await?;
+        let entry = stack_records::of_part(&cx.scope, uow, part).await?;
         let goes = |entry: &Resource| {
             let was_planned = entry.status != ResourceStatus::Active;
             is_made_by(entry, cx.job) && (undone.is_removed() || was_planned)
         };
         match entry.filter(|entry| goes(entry)) {
-            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+            Some(entry) => delete_entry(cx, &cx.scope, uow, &entry).await,
             None => Ok(()),
         }
     }

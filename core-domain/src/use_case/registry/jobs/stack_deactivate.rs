@@ -98,11 +98,8 @@ async fn apply_event(
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
 ) -> Result<()> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
-    };
     let own = (&cx.input.target.stack_instance_id, &cx.job.id);
-    stack_records::record_event(cx, &platform, uow, own, event).await
+    stack_records::record_event(cx, &cx.scope, uow, own, event).await
 }
 
 /// Removes the stack's objects of one type.
@@ -131,14 +128,14 @@ impl JobStep<StackDeactivate> for RemoveParts {
     ) -> Result<RemovedObjects, StepError> {
         let target = &cx.input.target;
         let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
-        let mut uow = cx.store.begin(Mode::Read).await?;
+        let (mut uow, platform) = cx.read().await?;
         let until = attempt.began();
         let is_removed = |entry: &Resource| {
             self.0 == entry.resource_type
                 && stack_records::is_part(target, entry)
                 && entry.created_at <= until
         };
-        let parts = match cx.platform(uow.as_mut()).await? {
+        let parts = match platform {
             Some(platform) => {
                 let of_stack = stack_records::of_stack(target);
                 portion_of(&platform, uow.as_mut(), of_stack, is_removed).await?
@@ -158,10 +155,7 @@ impl JobStep<StackDeactivate> for RemoveParts {
         uow: &mut dyn UnitOfWork,
         output: &RemovedObjects,
     ) -> Result<()> {
-        match cx.platform(uow).await? {
-            Some(platform) => delete_removed(cx, &platform, uow, output).await,
-            None => Ok(()),
-        }
+        delete_removed(cx, &cx.scope, uow, output).await
     }
 
     async fn record_wait(
@@ -197,8 +191,7 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
     ) -> Result<Observation<()>, StepError> {
         ensure_needed(cx).await?;
         let target = &cx.input.target;
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let platform = cx.platform(uow.as_mut()).await?;
+        let (mut uow, platform) = cx.read().await?;
         let platform = platform.ok_or(Error::NotFound("platform"))?;
         let features = of_stack(&platform, uow.as_mut(), target).await?;
         if features.is_empty() {
@@ -256,15 +249,12 @@ async fn of_stack(
     feature_state::of_stack(platform, uow, own, target.environment).await
 }
 
-/// Returns the features of the job's stack; none if the platform does not exist.
+/// Returns the features of the job's stack.
 async fn features(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<FeatureActivation>>> {
-    match cx.platform(uow).await? {
-        Some(platform) => of_stack(&platform, uow, &cx.input.target).await,
-        None => Ok(Vec::new()),
-    }
+    of_stack(&cx.scope, uow, &cx.input.target).await
 }
 
 /// Removes a feature of the stack, or assigns it to another stack that includes it.
@@ -273,9 +263,7 @@ async fn remove(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<FeatureActivation>,
 ) -> Result<()> {
-    let platform = cx.platform(uow).await?;
-    let platform = platform.ok_or(Error::NotFound("platform"))?;
     let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
     let target = &cx.input.target;
-    remove_or_reassign(cx, &platform, uow, (target, seen), delete_data, parent).await
+    remove_or_reassign(cx, &cx.scope, uow, (target, seen), delete_data, parent).await
 }

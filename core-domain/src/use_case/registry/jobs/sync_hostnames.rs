@@ -18,7 +18,7 @@ use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
     Context, CustomDomainId, DnsRecordId, PlatformId, PlatformOwned, Record, Result, Stored,
 };
-use crate::port::{Mode, Persisted, UnitOfWork};
+use crate::port::{Persisted, UnitOfWork};
 use crate::provisioning::{LaneKey, LanePlace};
 use crate::registry::{
     CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord, DnsRecordQuery,
@@ -229,11 +229,8 @@ impl<E: HostnameRecord> JobStep<SyncHostnames> for SyncEntries<E> {
         uow: &mut dyn UnitOfWork,
         output: &Vec<SyncedHostname>,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
         for synced in output {
-            E::record(cx, &platform, uow, synced).await?;
+            E::record(cx, &cx.scope, uow, synced).await?;
         }
         Ok(())
     }
@@ -267,8 +264,7 @@ fn differs<E: HostnameRecord>(entry: &E, wanted: TargetState) -> bool {
 async fn list_differing<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
 ) -> Result<Vec<String>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(Vec::new());
     };
     let wanted = target_state(cx, &platform);
@@ -323,8 +319,7 @@ async fn find<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
 ) -> Result<Option<(Stored<E>, TargetState)>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(None);
     };
     let entry = platform.records::<E>(uow.as_mut()).find(id).await?;
@@ -400,8 +395,7 @@ async fn routed(
     cx: &StepContext<'_, SyncHostnames>,
     record: &Stored<DnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+    let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(None);
     };
     let target = target_of_record(&platform, uow.as_mut(), record).await?;

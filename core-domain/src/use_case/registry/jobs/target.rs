@@ -50,7 +50,7 @@ impl JobInput for Target {
 }
 
 /// An input of a kind that creates resources of a platform.
-pub trait HasTarget {
+pub trait HasTarget: JobInput<Owner = PlatformOwned> {
     /// Returns the platform and environment for which the resources are created.
     fn target(&self) -> &Target;
 }
