@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(1);
+const FIRST_PAUSE_BOUND: Duration = Duration::from_millis(1);
 /// Maximum pause. It is longer than a unit takes on a busy server, so units in conflict drift apart.
-const LONGEST: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// Exponential back-off with equal jitter. Each pause is random in the upper half of its bound, which doubles from 1 ms
 /// to 500 ms. Clones share one sequence.
@@ -29,7 +29,7 @@ impl BackOff {
 
 fn duration(run: u32, random: u64) -> Duration {
     let factor = 2_u32.saturating_pow(run.saturating_sub(1));
-    let bound = FIRST.saturating_mul(factor).min(LONGEST);
+    let bound = FIRST_PAUSE_BOUND.saturating_mul(factor).min(MAX_PAUSE);
     let half = bound / 2;
     let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
     half + Duration::from_nanos(random % nanos)
@@ -45,8 +45,8 @@ mod tests {
         #[test]
         fn pauses_are_in_the_upper_half_of_a_bound_that_doubles_up_to_its_cap(run in 1_u32..=u32::MAX, random: u64) {
             let bound = match run {
-                1..=9 => FIRST * 2_u32.pow(run - 1),
-                _ => LONGEST,
+                1..=9 => FIRST_PAUSE_BOUND * 2_u32.pow(run - 1),
+                _ => MAX_PAUSE,
             };
             let pause = duration(run, random);
             prop_assert!(pause >= bound / 2 && pause < bound, "{pause:?}");

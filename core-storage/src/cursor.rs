@@ -19,7 +19,7 @@ const FORMAT: &[u8] = b"cursor 2";
 /// The length to which the MAC is truncated, in bytes.
 const MAC_BYTES: usize = 16;
 /// The maximum length of a cursor, in characters. Longer cursors are invalid without a check of the MAC.
-const MAX_LENGTH: usize = 4_096;
+const MAX_CURSOR_CHARS: usize = 4_096;
 
 /// The secret key that signs cursors. All servers on one database share it. A new key makes the cursors of open lists
 /// invalid and has no other effect.
@@ -76,7 +76,7 @@ impl CursorKey {
     }
 
     fn decode(&self, select: &Select, cursor: &Cursor) -> Option<KeysetPosition> {
-        if cursor.0.len() > MAX_LENGTH {
+        if cursor.0.len() > MAX_CURSOR_CHARS {
             return None;
         }
         let signed = URL_SAFE_NO_PAD.decode(&cursor.0).ok()?;

@@ -16,11 +16,11 @@ const CAPACITY: usize = 16;
 #[derive(Debug)]
 pub(crate) struct IdentityMap {
     is_used: bool,
-    records: Vec<Known>,
+    records: Vec<CachedRecord>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedRecord {
     kind: TypeId,
     /// The [`Stored`] record.
     stored: Box<dyn Any + Send>,
@@ -28,7 +28,7 @@ struct Known {
     platform: Option<PlatformId>,
 }
 
-impl Known {
+impl CachedRecord {
     fn stored<R: Record>(&self) -> Option<&Stored<R>> {
         if self.kind != TypeId::of::<R>() {
             return None;
@@ -60,7 +60,7 @@ impl IdentityMap {
     }
 
     /// Keeps a record that was read.
-    pub(crate) fn put<R: Tabular>(&mut self, within: Within<'_>, stored: &Stored<R>) {
+    pub(crate) fn insert<R: Tabular>(&mut self, within: Within<'_>, stored: &Stored<R>) {
         if !self.is_used {
             return;
         }
@@ -92,7 +92,7 @@ impl IdentityMap {
         self.records.retain(|known| known.kind != TypeId::of::<R>());
     }
 
-    fn remove<R: Tabular>(&mut self, key: &str) -> Option<Known> {
+    fn remove<R: Tabular>(&mut self, key: &str) -> Option<CachedRecord> {
         let at = self.records.iter().position(|known| known.is::<R>(key))?;
         Some(self.records.remove(at))
     }
@@ -101,7 +101,7 @@ impl IdentityMap {
         if self.records.len() >= CAPACITY {
             self.records.remove(0);
         }
-        self.records.push(Known {
+        self.records.push(CachedRecord {
             kind: TypeId::of::<R>(),
             stored: Box::new(stored.clone()),
             platform,

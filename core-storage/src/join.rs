@@ -33,7 +33,7 @@ pub type VisitJoined<'a> =
     &'a mut (dyn FnMut(&[Option<&dyn ReadRow>]) -> Result<(), StoreError> + Send);
 
 /// Converts rows into the references that a [`VisitJoined`] receives.
-pub(crate) fn shown<R: ReadRow>(rows: &[Option<R>]) -> Vec<Option<&dyn ReadRow>> {
+pub(crate) fn as_refs<R: ReadRow>(rows: &[Option<R>]) -> Vec<Option<&dyn ReadRow>> {
     fn show<R: ReadRow>(row: &R) -> &dyn ReadRow {
         row
     }

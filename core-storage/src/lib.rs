@@ -132,6 +132,6 @@ pub use page::DEFAULT_PAGE_BYTES;
 pub use query::{Order, Select};
 pub use row_store::{Replacement, RowStore, RowTx};
 pub use table::{Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION};
-pub use tabular::{Reader, Tabular};
+pub use tabular::{RowReader, Tabular};
 pub use unit::RecordStore;
 pub use value::{ReadRow, Row, Value, ValueRef, Visit};

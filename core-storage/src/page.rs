@@ -36,7 +36,7 @@ pub(crate) struct PageRows<R> {
 }
 
 impl<R: Tabular> PageRows<R> {
-    pub(crate) const fn up_to(size: PageSize) -> Self {
+    pub(crate) const fn new(size: PageSize) -> Self {
         Self {
             items: Vec::new(),
             has_more: false,
@@ -48,7 +48,7 @@ impl<R: Tabular> PageRows<R> {
     }
 
     /// Decodes and adds a row if the page has room for it.
-    pub(crate) fn take(&mut self, table: &Table, row: &dyn ReadRow) -> Result<(), StoreError> {
+    pub(crate) fn push(&mut self, table: &Table, row: &dyn ReadRow) -> Result<(), StoreError> {
         if self.admit(row_bytes(table, row)?) {
             self.items.push(decode(row)?);
         }

@@ -30,7 +30,7 @@ pub struct Select {
     pub limit: Option<u32>,
     /// If `true`, records that cannot be decoded are skipped; if `false`, they abort the unit. Engines can ignore this
     /// field.
-    pub leaves_out_damaged: bool,
+    pub skips_damaged: bool,
 }
 
 impl Select {
@@ -43,14 +43,14 @@ impl Select {
             order: Vec::new(),
             after: None,
             limit: None,
-            leaves_out_damaged: false,
+            skips_damaged: false,
         }
     }
 
     /// Sets whether records that cannot be decoded are skipped.
     #[must_use]
     pub const fn leave_out_damaged(mut self, leave_out: bool) -> Self {
-        self.leaves_out_damaged = leave_out;
+        self.skips_damaged = leave_out;
         self
     }
 

@@ -8,7 +8,7 @@ use crate::page::row_bytes;
 use crate::query::{Select, compare_positions};
 use crate::table::Table;
 use crate::tabular::{Tabular, decode};
-use crate::unit::{RowUnit, keep};
+use crate::unit::{RowUnit, push_decoded};
 use crate::value::{ReadRow, Value};
 
 /// Returns every table with records of the type, the staging table first. A record that is promoted between two reads
@@ -44,7 +44,7 @@ impl RowUnit {
         select: &Select,
     ) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
-        if select.leaves_out_damaged {
+        if select.skips_damaged {
             return self.read_undamaged(select.clone()).await;
         }
         if R::STAGING.is_some() {
@@ -52,7 +52,7 @@ impl RowUnit {
             return Ok(rows.into_iter().filter_map(|row| row.record).collect());
         }
         let mut records = Vec::new();
-        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        let mut visit = |row: &dyn ReadRow| push_decoded(&mut records, row);
         self.tx.select(select, &mut visit).await?;
         Ok(records)
     }
@@ -140,7 +140,7 @@ impl<R: Tabular> DecodedRow<R> {
     fn of(select: &Select, row: &dyn ReadRow) -> Result<Self, StoreError> {
         let record = match decode(row) {
             Ok(record) => Some(record),
-            Err(StoreError::Corrupt { .. }) if select.leaves_out_damaged => None,
+            Err(StoreError::Corrupt { .. }) if select.skips_damaged => None,
             Err(error) => return Err(error),
         };
         Ok(Self {

@@ -17,7 +17,7 @@ impl RowUnit {
         select: &Select,
         size: PageSize,
     ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
-        let mut page = PageRows::<R>::up_to(size);
+        let mut page = PageRows::<R>::new(size);
         let mut select = select.clone();
         loop {
             let slice = page.slice(select.table);
@@ -38,7 +38,7 @@ impl RowUnit {
         select: &Select,
         page: &mut PageRows<R>,
     ) -> Result<usize, StoreError> {
-        if R::STAGING.is_some() || select.leaves_out_damaged {
+        if R::STAGING.is_some() || select.skips_damaged {
             let rows: Vec<DecodedRow<R>> = self.read_rows(select).await?;
             let read = rows.len();
             for row in rows {
@@ -52,7 +52,7 @@ impl RowUnit {
         let mut read = 0;
         let mut visit = |row: &dyn ReadRow| {
             read += 1;
-            page.take(select.table, row)
+            page.push(select.table, row)
         };
         self.tx.select(select, &mut visit).await?;
         Ok(read)

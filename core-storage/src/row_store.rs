@@ -197,7 +197,7 @@ pub trait RowTx: Send {
                 };
                 rows.push(joined);
             }
-            visit(&join::shown(&rows))?;
+            visit(&join::as_refs(&rows))?;
         }
         Ok(())
     }

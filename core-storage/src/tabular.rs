@@ -31,13 +31,13 @@ pub trait Tabular: Record {
 }
 
 /// Decodes the columns of a row one after the other.
-pub struct Reader<'r> {
+pub struct RowReader<'r> {
     table: &'static Table,
     row: &'r dyn ReadRow,
     at: usize,
 }
 
-impl std::fmt::Debug for Reader<'_> {
+impl std::fmt::Debug for RowReader<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
             .field("table", &self.table.name)
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Reader<'_> {
     }
 }
 
-impl<'r> Reader<'r> {
+impl<'r> RowReader<'r> {
     /// Creates a reader that starts at the first column.
     #[must_use]
     pub fn new(table: &'static Table, row: &'r dyn ReadRow) -> Self {
@@ -159,7 +159,7 @@ macro_rules! table {
             }
 
             fn from_row(row: &dyn $crate::ReadRow) -> Result<(Self, i64), core_domain::kernel::StoreError> {
-                let mut reader = $crate::Reader::new(<Self as $crate::Tabular>::TABLE, row);
+                let mut reader = $crate::RowReader::new(<Self as $crate::Tabular>::TABLE, row);
                 let record = $record { $($field: reader.decode::<_, $kind>()?),+ };
                 $(reader.skip([$(stringify!($computed)),+].len());)?
                 let version = reader.decode::<i64, $crate::codec::Int>()?;

@@ -4,14 +4,14 @@ use core_domain::kernel::{Owner, PlatformId, StoreError, Total};
 use core_domain::port::{Repository, Within};
 use core_domain::shared::{AuditChain, AuditEntry, AuditHead, AuditQuery};
 
-use crate::counts::{self, CountedAt};
+use crate::counts::{self, CountId};
 use crate::filter::Filter;
 use crate::tabular::Tabular;
 use crate::unit::RowUnit;
 
 /// The smallest count that is remembered. A smaller count costs less than checking whether a remembered one is still
 /// valid.
-const LEAST_REMEMBERED: u64 = 1_000;
+const MIN_REMEMBERED_COUNT: u64 = 1_000;
 
 impl RowUnit {
     /// Returns the number of matching records, staged ones included.
@@ -65,7 +65,7 @@ impl RowUnit {
     async fn count_at<R: Tabular>(
         &mut self,
         filter: &Filter,
-        at: Option<CountedAt>,
+        at: Option<CountId>,
     ) -> Result<u64, StoreError> {
         let known = at.as_ref().and_then(|at| self.counts.get(at));
         if let Some(count) = known {
@@ -95,7 +95,7 @@ impl RowUnit {
                 .await;
         }
         let count = self.tx.count(R::TABLE, filter).await?;
-        if count >= LEAST_REMEMBERED {
+        if count >= MIN_REMEMBERED_COUNT {
             let number = self.version_of(platform).await?;
             self.counts.put(any.with_number(number), count);
         }

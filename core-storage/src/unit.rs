@@ -43,7 +43,7 @@ pub struct RecordStore {
 }
 
 /// Maximum duration of a check of the store. Probes wait 2 s.
-const MAX_CHECK: Duration = Duration::from_millis(1_500);
+const CHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// How long a unit that meets conflicts is run again by default.
 const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -91,7 +91,7 @@ impl Store for RecordStore {
             cursor_key: self.cursor_key.clone(),
             page_bytes: self.page_bytes,
             counts: self.counts.clone(),
-            known: IdentityMap::of(mode),
+            identity_map: IdentityMap::of(mode),
             effects: Effects::default(),
         }))
     }
@@ -101,7 +101,7 @@ impl Store for RecordStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let answered = timeout(MAX_CHECK, async {
+        let answered = timeout(CHECK_TIMEOUT, async {
             self.begin(Mode::Auto).await?.now().await?;
             Ok(())
         });
@@ -128,13 +128,13 @@ pub(crate) struct RowUnit {
     cursor_key: CursorKey,
     page_bytes: usize,
     pub(crate) counts: Arc<Counts>,
-    known: IdentityMap,
+    identity_map: IdentityMap,
     effects: Effects,
 }
 
 /// Returns a filter for the row of a record at its version. It names the platform, so that the engine knows whose rows
 /// are changed.
-fn seen_filter<R: Tabular>(seen: &Stored<R>, row: &Row) -> Filter {
+fn version_filter<R: Tabular>(seen: &Stored<R>, row: &Row) -> Filter {
     let by_key = Filter::eq(R::TABLE.key(), seen.key());
     let of_version = by_key.and(Filter::eq(VERSION, seen.version()));
     of_version.and_platform(R::TABLE.platform_of(row))
@@ -157,7 +157,7 @@ fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
     R::select(query).filter_if(platform_filter(within))
 }
 
-pub(crate) fn keep<R: Tabular>(
+pub(crate) fn push_decoded<R: Tabular>(
     records: &mut Vec<Stored<R>>,
     row: &dyn ReadRow,
 ) -> Result<(), StoreError> {
@@ -190,7 +190,7 @@ impl RowUnit {
     }
 
     /// Aborts the unit unless the error is recoverable.
-    fn fail(&mut self, error: StoreError) -> StoreError {
+    fn track_error(&mut self, error: StoreError) -> StoreError {
         self.aborted |= !is_recoverable(&error);
         error
     }
@@ -234,11 +234,11 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.ensure_active()?;
         let mut stored = Vec::with_capacity(records.len());
         let rows = records.iter().map(|record| {
-            self.known.evict::<R>(record.key());
+            self.identity_map.evict::<R>(record.key());
             row_of(record, 1)
         });
         let rows = rows.collect();
-        let mut visit = |row: &dyn ReadRow| keep(&mut stored, row);
+        let mut visit = |row: &dyn ReadRow| push_decoded(&mut stored, row);
         self.tx.insert_or_lock(R::TABLE, rows, &mut visit).await?;
         Ok(stored)
     }
@@ -251,7 +251,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         let rows = changes.iter().map(replacement).collect();
         self.tx.replace_locked(R::TABLE, rows).await?;
         let stored = |(seen, next): (Stored<R>, R)| {
-            self.known.evict::<R>(seen.key());
+            self.identity_map.evict::<R>(seen.key());
             Stored::new(next, seen.version() + 1)
         };
         Ok(changes.into_iter().map(stored).collect())
@@ -302,13 +302,13 @@ impl<R: Tabular> Repository<R> for RowUnit {
         key: &str,
     ) -> Result<Option<Stored<R>>, StoreError> {
         self.ensure_active()?;
-        if let Some(known) = self.known.get::<R>(within, key) {
+        if let Some(known) = self.identity_map.get::<R>(within, key) {
             return Ok(Some(known));
         }
         let filter = platform_filter(within).unwrap_or_else(Filter::all);
         let found = self.read_one(key, &filter).await?;
         if let Some(found) = &found {
-            self.known.put::<R>(within, found);
+            self.identity_map.insert::<R>(within, found);
         }
         Ok(found)
     }
@@ -321,7 +321,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         let select = select_within::<R>(within, query).limit(1);
         let found = self.read(&select).await?.pop();
         if let Some(found) = &found {
-            self.known.put::<R>(within, found);
+            self.identity_map.insert::<R>(within, found);
         }
         Ok(found)
     }
@@ -329,14 +329,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
     async fn replace(&mut self, seen: &Stored<R>, next: R) -> Result<Stored<R>, StoreError> {
         self.ensure_active()?;
         if seen.key() != next.key() {
-            return Err(self.fail(StoreError::backend(format!(
+            return Err(self.track_error(StoreError::backend(format!(
                 "{}: the key of a record cannot be changed",
                 R::TABLE.name
             ))));
         }
         let version = seen.version() + 1;
         let (old, new) = (seen.to_row(), next.to_row());
-        let filter = seen_filter(seen, &old);
+        let filter = version_filter(seen, &old);
         let changed = R::TABLE.columns.iter().zip(old.iter().zip(new));
         let mut set: Vec<(&'static str, Value)> = changed
             .filter(|(_, (old, new))| *old != new)
@@ -344,13 +344,13 @@ impl<R: Tabular> Repository<R> for RowUnit {
             .collect();
         set.push((VERSION, Value::Int(version)));
         if self.tx.update(R::TABLE, &filter, &set).await? == 0 {
-            self.known.evict::<R>(seen.key());
+            self.identity_map.evict::<R>(seen.key());
             return Err(StoreError::Stale {
                 table: R::TABLE.name,
             });
         }
         let stored = Stored::new(next, version);
-        self.known.replace(&stored);
+        self.identity_map.replace(&stored);
         Ok(stored)
     }
 
@@ -362,7 +362,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         let rows = changes.iter().map(replacement).collect();
         self.tx.replace_many(R::TABLE, rows).await?;
         let stored = |(seen, next): (Stored<R>, R)| {
-            self.known.evict::<R>(seen.key());
+            self.identity_map.evict::<R>(seen.key());
             Stored::new(next, seen.version() + 1)
         };
         Ok(changes.into_iter().map(stored).collect())
@@ -370,8 +370,8 @@ impl<R: Tabular> Repository<R> for RowUnit {
 
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError> {
         self.ensure_active()?;
-        self.known.evict::<R>(seen.key());
-        let filter = seen_filter(seen, &seen.to_row());
+        self.identity_map.evict::<R>(seen.key());
+        let filter = version_filter(seen, &seen.to_row());
         match self.tx.delete(R::TABLE, &filter).await? {
             0 => Err(StoreError::Stale {
                 table: R::TABLE.name,
@@ -386,14 +386,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
         query: &R::Query,
     ) -> Result<u64, StoreError> {
         self.ensure_active()?;
-        self.known.evict_all::<R>();
+        self.identity_map.evict_all::<R>();
         let filter = select_within::<R>(within, query).filter;
         self.tx.delete(R::TABLE, &filter).await
     }
 
     async fn remove_first(&mut self, query: &R::Query, limit: u32) -> Result<u64, StoreError> {
         self.ensure_active()?;
-        self.known.evict_all::<R>();
+        self.identity_map.evict_all::<R>();
         let mut keys = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
             keys.push(row.read(0)?.to_value());
@@ -411,7 +411,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
 
     async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
         self.ensure_active()?;
-        self.known.evict_all::<R>();
+        self.identity_map.evict_all::<R>();
         let filter = Filter::eq(PLATFORM, platform);
         self.tx.delete(R::TABLE, &filter).await
     }
@@ -429,7 +429,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
     async fn claim(&mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let mut records = Vec::new();
-        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        let mut visit = |row: &dyn ReadRow| push_decoded(&mut records, row);
         let select = R::select(query).limit(limit);
         self.tx.claim(&select, &mut visit).await?;
         Ok(records)
@@ -478,7 +478,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.ensure_active()?;
         let filter = platform_filter(within).unwrap_or_else(Filter::all);
         let mut records = Vec::new();
-        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        let mut visit = |row: &dyn ReadRow| push_decoded(&mut records, row);
         let walk = self
             .tx
             .walk(R::TABLE, key, direction, depth, &filter, &mut visit);
@@ -495,11 +495,11 @@ impl<R: Tabular> Repository<R> for RowUnit {
     ) -> Result<Bounded<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let filter = platform_filter(within).unwrap_or_else(Filter::all);
-        let mut rows = PageRows::up_to(PageSize {
+        let mut rows = PageRows::new(PageSize {
             rows: usize::MAX,
             bytes: self.page_bytes,
         });
-        let mut visit = |row: &dyn ReadRow| rows.take(R::TABLE, row);
+        let mut visit = |row: &dyn ReadRow| rows.push(R::TABLE, row);
         let walk = self
             .tx
             .walk(R::TABLE, key, direction, depth, &filter, &mut visit);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
+use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server, sign_up};
 
 /// The latency before and after a step's effect, long enough to kill the server in the middle of a step.
 const SLOW: &[&str] = &["--local-latency-ms", "600"];
@@ -25,7 +25,7 @@ async fn reach_step(server: &Server, job: &str, finished: u64) {
     }
 }
 
-async fn check_everything_is_there_once(server: &Server, person: &Signed, job: &str) {
+async fn check_everything_is_there_once(server: &Server, person: &PlatformMember, job: &str) {
     let job = person.job_done(server, job).await;
     let steps = job.json["steps"].as_array().unwrap();
     assert!(steps.iter().all(|step| step["status"] == "SUCCEEDED"));

@@ -6,13 +6,13 @@ use core_http::kernel::testing::Answer;
 use core_suite::Suite;
 use futures_util::future::join_all;
 
-use crate::world::{Fresh, Signed, on_every_store, sign_up, site_archive};
+use crate::world::{Fresh, PlatformMember, on_every_store, sign_up, site_archive};
 
 const AT_ONCE: usize = 10;
 
 on_every_store! { Fresh: concurrent_equal_deployments_create_one_deployment }
 
-async fn at_once(suite: &Suite, person: &Signed, headers: &[(&str, &str)]) -> Vec<Answer> {
+async fn at_once(suite: &Suite, person: &PlatformMember, headers: &[(&str, &str)]) -> Vec<Answer> {
     let mut call = person.deployment(site_archive());
     for (name, value) in headers {
         call = call.header(name, *value);

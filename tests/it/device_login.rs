@@ -49,10 +49,10 @@ async fn a_signed_in_device_can_use_the_gateway_until_its_session_is_revoked(fre
     suite
         .get(access, &person.at(""))
         .await
-        .refused(401, "UNAUTHORIZED");
+        .expect_error(401, "UNAUTHORIZED");
     suite
         .post(access, WHOAMI, json!({}))
         .await
-        .refused(401, "UNAUTHORIZED");
+        .expect_error(401, "UNAUTHORIZED");
     suite.shutdown().await;
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::world::{
-    Backend, Call, FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Server, Signed, sign_up,
+    Backend, Call, FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, Server, sign_up,
     site_archive,
 };
 
@@ -49,7 +49,7 @@ async fn operate(server: &impl Installation, call: Call) -> Answer {
     server.send("registry", call.bearer(SERVICE_KEY)).await
 }
 
-async fn list(server: &impl Installation, person: &Signed, rest: &str) -> Vec<Value> {
+async fn list(server: &impl Installation, person: &PlatformMember, rest: &str) -> Vec<Value> {
     let listed = operate(server, Call::get(person.at(rest)))
         .await
         .expect(200);
@@ -58,7 +58,7 @@ async fn list(server: &impl Installation, person: &Signed, rest: &str) -> Vec<Va
 
 /// A platform with a deployed site.
 struct Shop {
-    person: Signed,
+    person: PlatformMember,
     stack: String,
     site: String,
 }

@@ -4,8 +4,8 @@ use core_suite::Suite;
 use serde_json::json;
 
 use crate::world::{
-    Backend, Call, FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Signed, on_every_store, sign_up,
-    site_archive,
+    Backend, Call, FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, on_every_store,
+    sign_up, site_archive,
 };
 
 on_every_store! { Fresh: the_main_use_case_works }
@@ -73,7 +73,7 @@ async fn the_main_use_case_scans_no_table_on_postgres() {
     assert!(scanned.is_empty(), "{scanned:?}");
 }
 
-async fn publishes_a_template(suite: &Suite, person: &Signed) {
+async fn publishes_a_template(suite: &Suite, person: &PlatformMember) {
     let template = json!({ "name": "web", "displayName": "Web", "description": "A site." });
     let version = json!({ "version": "1.0.0", "stackDefinition": {}, "coreSdkVersion": "1.0.0" });
     for (path, body) in [
@@ -90,7 +90,7 @@ async fn publishes_a_template(suite: &Suite, person: &Signed) {
 }
 
 /// Deploys a site. Returns the name of its project.
-async fn deploys_a_site(suite: &Suite, person: &Signed) -> String {
+async fn deploys_a_site(suite: &Suite, person: &PlatformMember) -> String {
     let live = person.deploy(suite, site_archive()).await;
     assert_eq!(live.text("status"), "active");
     let host = live.text("url").strip_prefix("http://").unwrap();
@@ -104,7 +104,7 @@ fn front_page(project: &str) -> Call {
     Call::get("/").header("host", format!("{project}.localhost"))
 }
 
-async fn is_suspended_and_restored(suite: &Suite, person: &Signed, project: &str) {
+async fn is_suspended_and_restored(suite: &Suite, person: &PlatformMember, project: &str) {
     let suspend = person.at("/suspend");
     let late = json!({ "reason": "late" });
     let _ = suite.post(&person.token, &suspend, late).await.expect(200);
@@ -112,7 +112,7 @@ async fn is_suspended_and_restored(suite: &Suite, person: &Signed, project: &str
     let closed = site().to(suite.sites().unwrap()).await.expect(451);
     assert_eq!(closed.bytes, "This site is suspended.\n");
     let refused = suite.get(&person.token, &person.at("")).await;
-    refused.refused(451, "PLATFORM_SUSPENDED");
+    refused.expect_error(451, "PLATFORM_SUSPENDED");
     let restore = person.at("/restore");
     let _ = suite
         .post(SERVICE_KEY, &restore, json!({}))

@@ -12,7 +12,9 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{ALL_JOBS, Call, Installation, SERVICE_KEY, Server, Signed, list, sign_up};
+use crate::world::{
+    ALL_JOBS, Call, Installation, PlatformMember, SERVICE_KEY, Server, list, sign_up,
+};
 
 /// Long enough for some requests, even on a busy machine.
 const DELAY: [&str; 2] = ["--set", "settings.listener.drain_delay=8s"];
@@ -29,7 +31,7 @@ async fn is_not_ready(server: &Server, service: &str) {
 }
 
 /// Opens an event stream through the gateway, and reads until its first comment or event.
-async fn follow(server: &Server, person: &Signed) -> TcpStream {
+async fn follow(server: &Server, person: &PlatformMember) -> TcpStream {
     let url = server.url("gateway");
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap())
         .await
@@ -84,7 +86,7 @@ async fn no_job_is_claimed_after_sigterm() {
     let data = tempfile::tempdir().unwrap();
     let database = data.path().join("core.sqlite");
     let server = Server::start(data.path(), &DELAY).await;
-    let platform = Signed::operating(&server, "engines").await;
+    let platform = PlatformMember::operating(&server, "engines").await;
     server.signal("TERM").await;
     is_not_ready(&server, "provisioning").await;
     let body = json!({

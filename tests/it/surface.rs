@@ -10,7 +10,7 @@ use http::Method;
 use crate::world::{Backend, Call, Fresh, SERVICE_KEY};
 
 /// An id that stands for everything that a path names.
-const NOTHING: &str = "0198c0de-0000-7000-8000-000000000000";
+const UNKNOWN_ID: &str = "0198c0de-0000-7000-8000-000000000000";
 
 fn services(suite: &Suite) -> [(&'static str, Service); 5] {
     [
@@ -54,7 +54,7 @@ async fn requests_without_a_valid_credential_are_refused() {
     for (name, service) in services(&suite) {
         for row in service.endpoints() {
             let what = format!("{name} {} {}", row.method(), row.path());
-            let own = path(row, NOTHING);
+            let own = path(row, UNKNOWN_ID);
             if row.requirement() != Requirement::Public {
                 let wrong = call(row, &own).bearer("wrong-credential");
                 refused(&what, &wrong.to(service.clone()).await, 401);
@@ -103,7 +103,7 @@ async fn malformed_paths_and_queries_never_return_5xx() {
             if row.method() == Method::GET {
                 let asked = queries
                     .iter()
-                    .map(|query| format!("{}?{query}", path(row, NOTHING)));
+                    .map(|query| format!("{}?{query}", path(row, UNKNOWN_ID)));
                 paths.extend(asked);
             }
             for path in paths {

@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::world::{
-    Backend, Fresh, Installation, SERVICE_KEY, Server, Signed, sign_up, site_archive,
+    Backend, Fresh, Installation, PlatformMember, SERVICE_KEY, Server, sign_up, site_archive,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -39,7 +39,7 @@ fn large_site() -> Bytes {
 }
 
 /// Deploys a site, and waits until it is live.
-async fn deploy(server: &Server, platform: &Signed, site: Bytes) {
+async fn deploy(server: &Server, platform: &PlatformMember, site: Bytes) {
     let ended = platform.deploy(server, site).await;
     assert_eq!(ended.text("status"), "active", "{}", ended.json);
 }
@@ -51,7 +51,7 @@ async fn an_upload_takes_at_most_32_mib_of_memory_and_six_take_at_most_64() {
     let server = Server::start(data.path(), &[]).await;
     let mut platforms = Vec::new();
     for n in 0..7 {
-        platforms.push(Signed::operating(&server, &format!("platform-{n}")).await);
+        platforms.push(PlatformMember::operating(&server, &format!("platform-{n}")).await);
     }
     deploy(&server, &platforms[0], site_archive().into()).await;
     let before = server.peak_memory();
@@ -72,7 +72,7 @@ async fn an_upload_takes_at_most_32_mib_of_memory_and_six_take_at_most_64() {
 async fn an_upload_with_many_long_names_takes_at_most_32_mib_of_memory() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]).await;
-    let platform = Signed::operating(&server, "platform").await;
+    let platform = PlatformMember::operating(&server, "platform").await;
     deploy(&server, &platform, site_archive().into()).await;
     let before = server.peak_memory();
 
@@ -110,7 +110,9 @@ async fn a_partial_upload_of_a_killed_server_is_removed_at_the_next_start() {
     let data = tempfile::tempdir().unwrap();
     let staging = data.path().join("uploads/.staging");
     let server = Server::start(data.path(), &[]).await;
-    let platform = Signed::operating(&server, "platform").await.platform;
+    let platform = PlatformMember::operating(&server, "platform")
+        .await
+        .platform;
     let address = server.url("cli").replace("http://", "");
     let mut client = TcpStream::connect(address).await.unwrap();
     let head = format!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::workers::{ask, start, worker_of, workerd};
-use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
+use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server, sign_up};
 
 /// Returns the child processes of a process, as their folders in `/proc`.
 fn children_of(pid: &str) -> Vec<PathBuf> {
@@ -29,7 +29,7 @@ fn host_of(server: &Server) -> Option<PathBuf> {
     })
 }
 
-async fn ready(server: &Server) -> (Signed, String) {
+async fn ready(server: &Server) -> (PlatformMember, String) {
     let person = sign_up(server, "engines", "Engines").await;
     let job = person.job(server).await;
     person.job_done(server, &job).await;

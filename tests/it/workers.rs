@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use core_http::kernel::testing::Answer;
 use serde_json::json;
 
-use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
+use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server, sign_up};
 
 /// Returns the program that runs workers, where `tests/run` installs it. Without it the tests print that they are
 /// skipped.
@@ -36,7 +36,7 @@ pub(crate) async fn start(data: &Path, workerd: &Path) -> Server {
 }
 
 /// Returns the name of the platform's worker for its API or for its sessions, which is the label in its address.
-pub(crate) async fn worker_of(server: &Server, person: &Signed, purpose: &str) -> String {
+pub(crate) async fn worker_of(server: &Server, person: &PlatformMember, purpose: &str) -> String {
     let resources = server.get(&person.token, &person.at("/resources")).await;
     let resources = resources.expect(200);
     let all = resources.json["data"].as_array().unwrap().iter();

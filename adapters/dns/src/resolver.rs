@@ -45,7 +45,7 @@ impl HickoryDns {
 
     fn resolver(&self) -> Result<TokioResolver, Cause> {
         let mut builder = match &self.name_servers {
-            Some(servers) => by_servers(servers),
+            Some(servers) => builder_for(servers),
             None => TokioResolver::builder_tokio().map_err(Cause::new)?,
         };
         let options = builder.options_mut();
@@ -59,7 +59,7 @@ impl HickoryDns {
 
     /// Returns the data of all records with this name and type; an empty list if there are none.
     async fn look_up(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, DnsError> {
-        let found = tokio::time::timeout(self.timeout, self.ask(name, kind)).await;
+        let found = tokio::time::timeout(self.timeout, self.query(name, kind)).await;
         let found = found.unwrap_or_else(|elapsed| Err(Cause::new(elapsed)));
         found.map_err(|cause| {
             tracing::debug!(name, %kind, %cause, "a DNS look-up failed");
@@ -67,7 +67,7 @@ impl HickoryDns {
         })
     }
 
-    async fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, Cause> {
+    async fn query(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, Cause> {
         let mut name = Name::from_ascii(name).map_err(Cause::new)?;
         // An absolute name, so that the resolver does not append the search domains of the operating system.
         name.set_fqdn(true);
@@ -90,7 +90,7 @@ fn address(text: &str) -> Result<SocketAddr, NameServerError> {
         .map_err(|_: std::net::AddrParseError| NameServerError(text.to_owned()))
 }
 
-fn by_servers(servers: &[SocketAddr]) -> ResolverBuilder<TokioRuntimeProvider> {
+fn builder_for(servers: &[SocketAddr]) -> ResolverBuilder<TokioRuntimeProvider> {
     let servers = servers.iter().map(|server| {
         let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
         let connections = connections.map(|mut connection| {

@@ -26,7 +26,7 @@ pub struct LoopbackDns {
 #[derive(Debug, Default)]
 struct Zone {
     records: BTreeMap<String, Vec<RData>>,
-    failing: BTreeSet<String>,
+    failing_names: BTreeSet<String>,
     silent: BTreeSet<String>,
 }
 
@@ -78,7 +78,7 @@ impl LoopbackDns {
 
     /// Responds to queries for the name with `SERVFAIL` from now on.
     pub fn fail(&self, name: &str) {
-        self.zone().failing.insert(name.to_owned());
+        self.zone().failing_names.insert(name.to_owned());
     }
 
     /// Ignores queries for the name from now on.
@@ -133,7 +133,7 @@ impl Zone {
         let mut answer = Message::response(request.metadata.id, request.metadata.op_code);
         answer.add_query(query.clone());
         answer.metadata.recursion_available = true;
-        answer.metadata.response_code = if self.failing.contains(&name) {
+        answer.metadata.response_code = if self.failing_names.contains(&name) {
             ResponseCode::ServFail
         } else if self.records.contains_key(&name) {
             answer.add_answers(self.chain(query));

@@ -11,11 +11,11 @@ use lettre::transport::smtp::client::{
 };
 use lettre::transport::smtp::extension::ClientId;
 
-use crate::failure::Failure;
+use crate::failure::SendError;
 use crate::url::{Security, SmtpUrl};
 
 /// How long an idle connection is kept. Servers close idle connections after minutes.
-const KEPT_FOR: Duration = Duration::from_secs(20);
+const MAX_IDLE: Duration = Duration::from_secs(20);
 
 /// The supported authentication mechanisms, in the order of preference.
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
@@ -65,8 +65,8 @@ impl Connections {
     }
 
     /// Returns a connection that is ready for a mail.
-    pub(crate) async fn take(&self) -> Result<AsyncSmtpConnection, Failure> {
-        while let Some(mut kept) = self.take_kept() {
+    pub(crate) async fn acquire(&self) -> Result<AsyncSmtpConnection, SendError> {
+        while let Some(mut kept) = self.take_idle() {
             if kept.test_connected().await {
                 return Ok(kept);
             }
@@ -78,13 +78,13 @@ impl Connections {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_kept(&self) -> Option<AsyncSmtpConnection> {
+    fn take_idle(&self) -> Option<AsyncSmtpConnection> {
         let kept = self.idle().connections.pop();
         kept.map(|(_, connection)| connection)
     }
 
     /// Keeps a connection for a while, for the next mail.
-    pub(crate) fn keep(&self, connection: AsyncSmtpConnection) {
+    pub(crate) fn release(&self, connection: AsyncSmtpConnection) {
         if connection.has_broken() {
             return;
         }
@@ -97,10 +97,10 @@ impl Connections {
         };
         let connections = self.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(KEPT_FOR).await;
+            tokio::time::sleep(MAX_IDLE).await;
             if let Some(mut unused) = connections.take_numbered(number) {
                 // The server may have closed the connection already.
-                let _ = tokio::time::timeout(KEPT_FOR, unused.quit()).await;
+                let _ = tokio::time::timeout(MAX_IDLE, unused.quit()).await;
             }
         });
     }
@@ -112,7 +112,7 @@ impl Connections {
         Some(idle.connections.swap_remove(at).1)
     }
 
-    async fn open(&self) -> Result<AsyncSmtpConnection, Failure> {
+    async fn open(&self) -> Result<AsyncSmtpConnection, SendError> {
         let at_once = self.url.security() == Security::Implicit;
         let server = (self.url.host(), self.url.port());
         let mut connection = AsyncSmtpConnection::connect_tokio1(
@@ -123,13 +123,13 @@ impl Connections {
             None,
         )
         .await
-        .map_err(|error| Failure::of_connection(&error))?;
+        .map_err(|error| SendError::of_connection(&error))?;
         self.start_tls(&mut connection).await?;
         self.log_in(&mut connection).await?;
         Ok(connection)
     }
 
-    async fn start_tls(&self, connection: &mut AsyncSmtpConnection) -> Result<(), Failure> {
+    async fn start_tls(&self, connection: &mut AsyncSmtpConnection) -> Result<(), SendError> {
         let wanted = match self.url.security() {
             Security::Implicit | Security::None => false,
             Security::Required => true,
@@ -139,19 +139,19 @@ impl Connections {
             return Ok(());
         }
         if !connection.can_starttls() {
-            return Err(Failure::Tls("it does not offer STARTTLS".to_owned()));
+            return Err(SendError::Tls("it does not offer STARTTLS".to_owned()));
         }
         let started = connection.starttls(self.tls.clone(), &self.hello).await;
-        started.map_err(|error| Failure::of_connection(&error))
+        started.map_err(|error| SendError::of_connection(&error))
     }
 
-    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), Failure> {
+    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), SendError> {
         let Some(login) = self.url.login() else {
             return Ok(());
         };
         let credentials = Credentials::new(login.user.clone(), login.password.clone());
         let done = connection.auth(&MECHANISMS, &credentials).await;
-        done.map_err(|error| Failure::of_login(&error, &login.password))?;
+        done.map_err(|error| SendError::of_login(&error, &login.password))?;
         Ok(())
     }
 }

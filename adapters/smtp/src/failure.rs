@@ -9,14 +9,14 @@ use crate::message::MessageError;
 const LOGIN_REPLIES: [&str; 6] = ["432", "454", "530", "534", "535", "538"];
 
 /// The maximum number of characters of a server's reply that are kept.
-const LONGEST_REPLY: usize = 200;
+const MAX_REPLY_CHARS: usize = 200;
 
 /// The minimum length of a word that may be a secret, such as a code.
-const SHORTEST_SECRET: usize = 6;
+const MIN_SECRET_CHARS: usize = 6;
 
 /// The reason why a mail could not be sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum SendError {
     /// The server cannot be reached, or does not speak SMTP.
     #[error("the mail server cannot be reached: {0}")]
     Connection(String),
@@ -28,10 +28,10 @@ pub(crate) enum Failure {
     Login(String),
     /// The server refused the mail temporarily.
     #[error("the mail server refused the mail for now: {0}")]
-    Later(String),
+    Temporary(String),
     /// The server refused the mail permanently.
     #[error("the mail server refused the mail permanently: {0}")]
-    Never(String),
+    Permanent(String),
     /// The mail cannot become a message.
     #[error(transparent)]
     Message(#[from] MessageError),
@@ -40,10 +40,10 @@ pub(crate) enum Failure {
     TimedOut,
 }
 
-impl Failure {
+impl SendError {
     /// Classifies a failure that happened before the mail was sent. It is never caused by the mail.
     pub(crate) fn of_connection(error: &Error) -> Self {
-        let text = readable(&error.to_string());
+        let text = to_line(&error.to_string());
         if error.is_tls() {
             Self::Tls(text)
         } else if asks_for_login(error) {
@@ -55,19 +55,19 @@ impl Failure {
 
     /// Classifies a failed login. The password is removed from the text.
     pub(crate) fn of_login(error: &Error, password: &str) -> Self {
-        let text = readable(&error.to_string());
+        let text = to_line(&error.to_string());
         Self::Login(text.replace(password, ".."))
     }
 
     /// Classifies the refusal of a mail. Secrets of the mail are removed from the text.
     pub(crate) fn of_mail(error: &Error, mail: &Mail) -> Self {
-        let text = without_secrets(&readable(&error.to_string()), mail);
+        let text = without_secrets(&to_line(&error.to_string()), mail);
         if asks_for_login(error) {
             Self::Login(text)
         } else if error.is_permanent() {
-            Self::Never(text)
+            Self::Permanent(text)
         } else if error.is_transient() {
-            Self::Later(text)
+            Self::Temporary(text)
         } else {
             Self::Connection(text)
         }
@@ -79,10 +79,10 @@ impl Failure {
     }
 }
 
-impl From<Failure> for MailError {
-    fn from(failure: Failure) -> Self {
+impl From<SendError> for MailError {
+    fn from(failure: SendError) -> Self {
         match failure {
-            Failure::Never(_) | Failure::Message(_) => Self::Permanent(Cause::new(failure)),
+            SendError::Permanent(_) | SendError::Message(_) => Self::Permanent(Cause::new(failure)),
             _ => Self::Transient(Cause::new(failure)),
         }
     }
@@ -94,9 +94,9 @@ fn asks_for_login(error: &Error) -> bool {
 }
 
 /// Returns the text as one line of limited length.
-fn readable(text: &str) -> String {
+fn to_line(text: &str) -> String {
     let line = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(line).take(LONGEST_REPLY).collect()
+    text.chars().map(line).take(MAX_REPLY_CHARS).collect()
 }
 
 /// Removes secrets of the mail from a server's reply. Spam filters quote the mail, and its links and codes must not be
@@ -105,7 +105,7 @@ fn without_secrets(reply: &str, mail: &Mail) -> String {
     let of_mail = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         let to = mail.to.as_str();
-        let long = bare.len() >= SHORTEST_SECRET && !to.contains(bare);
+        let long = bare.len() >= MIN_SECRET_CHARS && !to.contains(bare);
         word.contains("://") || (long && (mail.text.contains(bare) || mail.html.contains(bare)))
     };
     let words = reply.split(' ');
@@ -131,9 +131,9 @@ mod tests {
         let reply =
             format!("554 5.7.1 <ada@example.org> spam: {link}, \"Abc123Def456\" (493817)\r\nbye");
         assert_eq!(
-            without_secrets(&readable(&reply), &mail),
+            without_secrets(&to_line(&reply), &mail),
             "554 5.7.1 <ada@example.org> spam: [..] [..] [..]  bye"
         );
-        assert_eq!(readable(&"x".repeat(1_000)).len(), LONGEST_REPLY);
+        assert_eq!(to_line(&"x".repeat(1_000)).len(), MAX_REPLY_CHARS);
     }
 }

@@ -9,12 +9,12 @@ use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 use lettre::Address;
 
 use crate::connections::Connections;
-use crate::failure::Failure;
+use crate::failure::SendError;
 use crate::message::message;
 use crate::url::SmtpUrl;
 
 /// The default maximum duration of sending a mail, from the connection to the server's acceptance.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends mails through an SMTP server.
 ///
@@ -56,7 +56,7 @@ impl SmtpMailer {
         let pem = url.ca().map(std::fs::read).transpose();
         let pem = pem.map_err(SmtpError::Certificates)?;
         if let Some(pem) = &pem
-            && !pem.windows(BEGIN.len()).any(|text| text == BEGIN)
+            && !pem.windows(PEM_BEGIN.len()).any(|text| text == PEM_BEGIN)
         {
             return Err(SmtpError::Tls(
                 "the file `ca` contains no certificate".to_owned(),
@@ -66,37 +66,37 @@ impl SmtpMailer {
         Ok(Self {
             connections: connections.map_err(|error| SmtpError::Tls(error.to_string()))?,
             from,
-            timeout: TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
         })
     }
 
     /// Sets the maximum duration of sending a mail. Default: 30 s.
     #[must_use]
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    async fn hand_over(&self, id: &OutboxId, mail: &Mail) -> Result<(), Failure> {
+    async fn hand_over(&self, id: &OutboxId, mail: &Mail) -> Result<(), SendError> {
         let message = message(id, mail, &self.from)?;
-        let mut connection = self.connections.take().await?;
+        let mut connection = self.connections.acquire().await?;
         let taken = connection
             .send(message.envelope(), &message.formatted())
             .await;
-        let taken = taken.map_err(|error| Failure::of_mail(&error, mail));
-        self.connections.keep(connection);
+        let taken = taken.map_err(|error| SendError::of_mail(&error, mail));
+        self.connections.release(connection);
         taken.map(drop)
     }
 }
 
 /// The first line of a certificate in PEM.
-const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const PEM_BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 #[async_trait]
 impl Mailer for SmtpMailer {
     async fn send(&self, id: &OutboxId, mail: &Mail) -> Result<(), MailError> {
         let taken = tokio::time::timeout(self.timeout, self.hand_over(id, mail)).await;
-        let taken = taken.unwrap_or(Err(Failure::TimedOut));
+        let taken = taken.unwrap_or(Err(SendError::TimedOut));
         if let Err(failure) = &taken
             && failure.is_misconfiguration()
         {

@@ -8,10 +8,10 @@ use std::str::FromStr;
 use percent_encoding::percent_decode_str;
 
 /// The default port for submission with STARTTLS (RFC 6409).
-const SUBMISSION: u16 = 587;
+const SUBMISSION_PORT: u16 = 587;
 
 /// The default port for submission with implicit TLS (RFC 8314).
-const SUBMISSIONS: u16 = 465;
+const SUBMISSIONS_PORT: u16 = 465;
 
 /// The encryption of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum UrlError {
     #[error(
         "would send the password without TLS, which is only allowed to a server on this machine"
     )]
-    PasswordInTheOpen,
+    UnencryptedPassword,
 }
 
 impl SmtpUrl {
@@ -123,8 +123,8 @@ impl FromStr for SmtpUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or(UrlError::Scheme)?;
         let (mut security, default_port) = match scheme {
-            "smtp" => (Security::Required, SUBMISSION),
-            "smtps" => (Security::Implicit, SUBMISSIONS),
+            "smtp" => (Security::Required, SUBMISSION_PORT),
+            "smtps" => (Security::Implicit, SUBMISSIONS_PORT),
             _ => return Err(UrlError::Scheme),
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -144,14 +144,14 @@ impl FromStr for SmtpUrl {
                     security = parse_security(word)?;
                 }
                 Some(("ca", file)) if !file.is_empty() => {
-                    ca = Some(PathBuf::from(decoded(file).ok_or(UrlError::Option)?));
+                    ca = Some(PathBuf::from(percent_decode(file).ok_or(UrlError::Option)?));
                 }
                 _ => return Err(UrlError::Option),
             }
         }
         let in_the_open = matches!(security, Security::None | Security::Opportunistic);
         if login.is_some() && in_the_open && !is_this_machine(&host) {
-            return Err(UrlError::PasswordInTheOpen);
+            return Err(UrlError::UnencryptedPassword);
         }
         Ok(Self {
             host,
@@ -163,14 +163,14 @@ impl FromStr for SmtpUrl {
     }
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let decoded = percent_decode_str(text).decode_utf8().ok()?;
     (!decoded.chars().any(char::is_control)).then(|| decoded.into_owned())
 }
 
 fn parse_login(text: &str) -> Result<Login, UrlError> {
     let (user, password) = text.split_once(':').ok_or(UrlError::Login)?;
-    let text = |text| decoded(text).filter(|text| !text.is_empty());
+    let text = |text| percent_decode(text).filter(|text| !text.is_empty());
     match (text(user), text(password)) {
         (Some(user), Some(password)) => Ok(Login { user, password }),
         _ => Err(UrlError::Login),
@@ -289,7 +289,7 @@ mod tests {
         for word in ["none", "opportunistic"] {
             let to = |host| format!("smtp://ada:open-sesame@{host}?tls={word}");
             let refused = to("mail.test").parse::<SmtpUrl>();
-            assert_eq!(refused, Err(UrlError::PasswordInTheOpen));
+            assert_eq!(refused, Err(UrlError::UnencryptedPassword));
             for host in ["localhost", "127.0.0.1", "[::1]"] {
                 assert!(url(&to(host)).login().is_some());
             }

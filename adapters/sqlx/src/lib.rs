@@ -59,7 +59,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
 use core_domain::port::{Mode, Store};
-use core_storage::sql::{Dialect, SqlTx, Texts};
+use core_storage::sql::{Dialect, SqlTx, StatementCache};
 use core_storage::{CheckedTx, RecordStore, RowStore, RowTx, Table};
 
 pub use config::SqlxConfig;
@@ -103,7 +103,7 @@ pub async fn rows(
 struct SqlxRows {
     shared: Arc<Shared>,
     clock: Option<Arc<dyn Clock>>,
-    texts: Arc<Texts>,
+    texts: Arc<StatementCache>,
 }
 
 #[async_trait]

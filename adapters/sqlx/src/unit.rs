@@ -104,7 +104,7 @@ impl Shared {
         match self.answer_timeout {
             Some(limit) => {
                 let answered = timeout(limit, work).await;
-                answered.unwrap_or(Err(RunError::Unanswered))
+                answered.unwrap_or(Err(RunError::TimedOut))
             }
             None => work.await,
         }
@@ -257,7 +257,7 @@ impl Unit {
         outcome: &Result<T, RunError>,
     ) -> Result<bool, StoreError> {
         // After a reply that timed out, the caller does not wait a second time.
-        let is_lost = |error: &RunError| error.is_lost() && !error.is_unanswered();
+        let is_lost = |error: &RunError| error.is_lost() && !error.is_timed_out();
         if self.replacements_left == 0 || !outcome.as_ref().is_err_and(is_lost) {
             return Ok(false);
         }

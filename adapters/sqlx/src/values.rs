@@ -14,7 +14,7 @@ pub(crate) fn arguments(statement: &Statement<'_>) -> Result<PgArguments, StoreE
             Bind::One(Type::Bool, value) => arguments.add(value.as_bool()),
             Bind::One(Type::Int, value) => arguments.add(value.as_int()),
             Bind::One(Type::Text | Type::Json, value) => arguments.add(value.as_text()),
-            Bind::Made(text) => arguments.add(text.as_str()),
+            Bind::Generated(text) => arguments.add(text.as_str()),
             Bind::Array(Type::Bool, values) => arguments.add(array(values, ValueRef::as_bool)),
             Bind::Array(Type::Int, values) => arguments.add(array(values, ValueRef::as_int)),
             Bind::Array(Type::Text | Type::Json, values) => {

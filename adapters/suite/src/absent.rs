@@ -17,12 +17,12 @@ use core_domain::registry::ResourceType;
 /// A part of an installation that was neither set on the builder nor built in.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("this installation has no {part}: set one on the builder or enable the feature {feature}")]
-pub(crate) struct Absent {
+pub(crate) struct MissingPart {
     part: &'static str,
     feature: &'static str,
 }
 
-impl Absent {
+impl MissingPart {
     #[cfg(any(test, not(feature = "local")))]
     pub(crate) const INFRASTRUCTURE: Self = Self {
         part: "infrastructure provider",
@@ -68,7 +68,7 @@ impl Absent {
 }
 
 #[async_trait]
-impl Infrastructure for Absent {
+impl Infrastructure for MissingPart {
     async fn observe(&self, _: &ResourceRef) -> Result<Option<ProviderObject>, ProviderError> {
         Err(self.provider_error())
     }
@@ -159,7 +159,7 @@ impl Infrastructure for Absent {
 }
 
 #[async_trait]
-impl Blobs for Absent {
+impl Blobs for MissingPart {
     async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
         Err(self.blob_error())
     }
@@ -174,14 +174,14 @@ impl Blobs for Absent {
 }
 
 #[async_trait]
-impl SiteArchives for Absent {
+impl SiteArchives for MissingPart {
     async fn open(&self, _: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
         Err(ArchiveError::Unreadable(Cause::new(*self)))
     }
 }
 
 #[async_trait]
-impl DnsResolver for Absent {
+impl DnsResolver for MissingPart {
     async fn cname(&self, _: &str) -> Result<Option<String>, DnsError> {
         Err(self.dns_error())
     }
@@ -196,7 +196,7 @@ impl DnsResolver for Absent {
 }
 
 #[async_trait]
-impl WebhookSender for Absent {
+impl WebhookSender for MissingPart {
     async fn send(&self, _: &WebhookRequest) -> Result<WebhookResponse, WebhookSendError> {
         Err(WebhookSendError::Unavailable(Cause::new(*self)))
     }
@@ -212,16 +212,27 @@ mod tests {
             resource_type: ResourceType::Kv,
             name: "acme-kv".to_owned(),
         };
-        let refusal = Absent::INFRASTRUCTURE.observe(&resource).await.unwrap_err();
+        let refusal = MissingPart::INFRASTRUCTURE
+            .observe(&resource)
+            .await
+            .unwrap_err();
         let ProviderError::Permanent(text) = refusal else {
             panic!("{refusal:?} would be tried again");
         };
         assert!(text.contains("feature local"), "{text}");
-        let stage = Absent::BLOBS.stage().await.map(drop).unwrap_err();
+        let stage = MissingPart::BLOBS.stage().await.map(drop).unwrap_err();
         assert!(Cause::new(stage).to_string().contains("feature local"));
-        let lookup = Absent::DNS.txt("example.org").await.unwrap_err();
+        let lookup = MissingPart::DNS.txt("example.org").await.unwrap_err();
         assert!(Cause::new(lookup).to_string().contains("feature dns"));
-        assert!(Absent::ARCHIVES.to_string().contains("feature archives"));
-        assert!(Absent::WEBHOOKS.to_string().contains("feature webhooks"));
+        assert!(
+            MissingPart::ARCHIVES
+                .to_string()
+                .contains("feature archives")
+        );
+        assert!(
+            MissingPart::WEBHOOKS
+                .to_string()
+                .contains("feature webhooks")
+        );
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct AfterCommit {
     relay: Arc<Notify>,
     mail_relay: Arc<Notify>,
     sealer: Arc<Notify>,
-    sealed: SealSignal,
-    access: AccessSignal,
+    seal_signal: SealSignal,
+    access_signal: AccessSignal,
     webhooks: Arc<Notify>,
     /// Set once the gateway exists, which is built from services that hold this value.
     gateway: OnceLock<Invalidate>,
@@ -44,8 +44,8 @@ impl AfterCommit {
             relay: Arc::default(),
             mail_relay: Arc::default(),
             sealer: Arc::default(),
-            sealed: SealSignal::default(),
-            access: AccessSignal::default(),
+            seal_signal: SealSignal::default(),
+            access_signal: AccessSignal::default(),
             webhooks: Arc::default(),
             gateway: OnceLock::new(),
             #[cfg(feature = "local")]
@@ -75,15 +75,15 @@ impl AfterCommit {
 
     /// The signal that new entries of the change feed have been sealed.
     pub(crate) fn sealed(&self) -> SealSignal {
-        self.sealed.clone()
+        self.seal_signal.clone()
     }
 
     /// The signal that a caller's access has changed.
     pub(crate) fn access(&self) -> AccessSignal {
-        self.access.clone()
+        self.access_signal.clone()
     }
 
-    pub(crate) fn tell_gateway(&self, invalidate: Invalidate) {
+    pub(crate) fn set_gateway(&self, invalidate: Invalidate) {
         self.gateway.get_or_init(|| invalidate);
     }
 
@@ -106,7 +106,7 @@ impl AfterCommit {
     }
 
     fn access_changed(&self, effect: &Effect, void: impl FnOnce(&Invalidate)) {
-        self.access.announce(effect);
+        self.access_signal.announce(effect);
         if let Some(gateway) = self.gateway.get() {
             void(gateway);
         }
@@ -121,7 +121,7 @@ impl CommitListener for AfterCommit {
                 Effect::MessageQueued => self.relay.notify_one(),
                 Effect::MailQueued => self.mail_relay.notify_one(),
                 Effect::AuditWritten => self.sealer.notify_one(),
-                Effect::AuditSealed => self.sealed.announce(),
+                Effect::AuditSealed => self.seal_signal.announce(),
                 Effect::WebhookQueued => self.webhooks.notify_one(),
                 Effect::SessionChanged(id) => {
                     self.access_changed(effect, |gateway| gateway.session(id))
@@ -288,7 +288,7 @@ mod tests {
             let listener = AfterCommit::new(worker.clone());
             let iam = Arc::new(Iam::default());
             let gateway = gateway(&iam);
-            listener.tell_gateway(gateway.invalidate());
+            listener.set_gateway(gateway.invalidate());
             assert_eq!(asked_about(&gateway, &iam).await, TOKENS);
             assert!(asked_about(&gateway, &iam).await.is_empty(), "remembered");
 
@@ -298,11 +298,11 @@ mod tests {
                 .cloned()
                 .for_each(|effect| committed.add(effect));
             listener.on_committing(&committed);
-            let expected = worker.woken().now_or_never().is_some();
+            let expected = worker.wait().now_or_never().is_some();
             assert_eq!(expected, wakes_worker, "{effects:?}");
             listener.on_committed(&committed);
             let woken = (
-                worker.woken().now_or_never().is_some(),
+                worker.wait().now_or_never().is_some(),
                 listener.relay().notified().now_or_never().is_some(),
             );
             assert_eq!(woken, (wakes_worker, wakes_relay), "{effects:?}");

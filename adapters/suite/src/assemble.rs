@@ -68,7 +68,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     }
     let folder = Folder::of(&builder)?;
     let secret = secret(&builder, &folder)?;
-    let sole_user = builder.store.is_ours_alone();
+    let sole_user = builder.store.is_exclusive();
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
     let after_commit = Arc::new(AfterCommit::new(wake.clone()));
@@ -96,7 +96,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &iam_config,
     )?;
     let gateway = gateway(&builder, &app, &services, &iam_config)?;
-    after_commit.tell_gateway(gateway.invalidate());
+    after_commit.set_gateway(gateway.invalidate());
     let worker_options = WorkerOptions {
         sole_user,
         ..builder.settings.worker
@@ -173,7 +173,7 @@ pub(crate) fn secret(
 ) -> Result<InstallationSecret, SuiteError> {
     match builder.secret.clone() {
         Some(secret) => Ok(secret),
-        None => InstallationSecret::keep_in(&folder.path, builder.entropy.as_ref()),
+        None => InstallationSecret::load_or_create(&folder.path, builder.entropy.as_ref()),
     }
 }
 
@@ -266,7 +266,7 @@ fn app(
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: service_key(builder)?,
         issuer: builder.iam_url.clone(),
-        cipher: Cipher::new(at_rest_key(builder, secret), Arc::clone(entropy)),
+        cipher: Cipher::new(encryption_key(builder, secret), Arc::clone(entropy)),
         audit_key: Ed25519Private::from_seed(secret.key("audit")),
         sealed,
         access,
@@ -278,12 +278,12 @@ fn app(
 }
 
 /// The key that encrypts stored secrets.
-fn at_rest_key(builder: &SuiteBuilder, secret: &InstallationSecret) -> [u8; 32] {
+fn encryption_key(builder: &SuiteBuilder, secret: &InstallationSecret) -> [u8; 32] {
     let given = builder.master_key.as_ref().map(MasterKey::bytes);
     given.unwrap_or_else(|| secret.key("answers"))
 }
 
-fn refused(setting: &'static str, problem: impl ToString) -> ConfigError {
+fn config_error(setting: &'static str, problem: impl ToString) -> ConfigError {
     ConfigError {
         setting,
         problem: problem.to_string(),
@@ -294,12 +294,12 @@ fn service_key(builder: &SuiteBuilder) -> Result<Option<ServiceKey>, ConfigError
     let key = builder.service_key.as_ref();
     key.map(|key| ServiceKey::new(key.expose()))
         .transpose()
-        .map_err(|problem| refused("service_key", problem))
+        .map_err(|problem| config_error("service_key", problem))
 }
 
 fn trusted_proxies(builder: &SuiteBuilder) -> Result<TrustedProxies, ConfigError> {
     TrustedProxies::parse(&builder.settings.gateway.trusted_proxies)
-        .map_err(|problem| refused("trusted_proxies", problem))
+        .map_err(|problem| config_error("trusted_proxies", problem))
 }
 
 /// Options of the services. A service that is reached directly applies the same limits as the gateway.
@@ -310,7 +310,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
         rates: gateway.rates.clone(),
         limiter_timeout: gateway.limiter_timeout,
         trusted_proxies: trusted_proxies(builder)?,
-        allowed_origins: origins.map_err(|problem| refused("allowed_origins", problem))?,
+        allowed_origins: origins.map_err(|problem| config_error("allowed_origins", problem))?,
         webhooks: builder.settings.webhooks.targets(),
         limits: Arc::new(builder.settings.limits.clone()),
         ..builder.settings.services.clone()

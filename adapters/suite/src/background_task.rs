@@ -43,7 +43,7 @@ impl Drop for BackgroundTask {
 }
 
 /// Waits until [`GRACE`] has passed since the task was asked to end.
-pub(crate) async fn grace_ended(mut stopped: watch::Receiver<bool>) {
+pub(crate) async fn wait_for_grace(mut stopped: watch::Receiver<bool>) {
     // If the channel is closed, the handle of the task was dropped.
     let _ = stopped.wait_for(|stopped| *stopped).await;
     tokio::time::sleep(GRACE).await;

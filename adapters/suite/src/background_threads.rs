@@ -16,7 +16,7 @@ type Work = Box<dyn FnOnce() + Send>;
 /// The work was not done: it panicked, or no thread could be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the work was not done")]
-pub(crate) struct NotDone;
+pub(crate) struct WorkFailed;
 
 /// A fixed number of threads. They start with the first work, and end when this value is dropped.
 #[derive(Debug)]
@@ -40,15 +40,15 @@ impl BackgroundThreads {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, NotDone> {
+    ) -> Result<T, WorkFailed> {
         let (done, outcome) = oneshot::channel();
         let work = Box::new(move || {
             // The caller may have stopped waiting.
             let _ = done.send(work());
         });
         let queue = self.queue.get_or_init(|| self.start());
-        queue.send(work).map_err(|_| NotDone)?;
-        outcome.await.map_err(|_| NotDone)
+        queue.send(work).map_err(|_| WorkFailed)?;
+        outcome.await.map_err(|_| WorkFailed)
     }
 
     fn start(&self) -> Sender<Work> {
@@ -58,7 +58,7 @@ impl BackgroundThreads {
             let (waiting, name) = (Arc::clone(&waiting), self.name.to_owned());
             let started = thread::Builder::new()
                 .name(name)
-                .spawn(move || work_off(&waiting));
+                .spawn(move || run_queue(&waiting));
             if let Err(error) = started {
                 tracing::error!(%error, "a background thread could not be started");
             }
@@ -67,8 +67,8 @@ impl BackgroundThreads {
     }
 }
 
-fn work_off(waiting: &Mutex<Receiver<Work>>) {
-    give_way();
+fn run_queue(waiting: &Mutex<Receiver<Work>>) {
+    lower_priority();
     loop {
         let next = waiting
             .lock()
@@ -84,7 +84,7 @@ fn work_off(waiting: &Mutex<Receiver<Work>>) {
 
 /// Lowers the priority of the current thread. On Linux every thread has its own priority.
 #[cfg(target_os = "linux")]
-fn give_way() {
+fn lower_priority() {
     let thread = rustix::thread::gettid();
     if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
         tracing::warn!(%error, "the priority of a background thread could not be lowered");
@@ -102,7 +102,7 @@ mod tests {
     async fn work_that_panics_is_not_done_and_its_thread_continues() {
         let threads = BackgroundThreads::new("test", 1);
         let panicked = threads.run(|| panic!("work")).await;
-        assert_eq!(panicked, Err::<(), _>(NotDone));
+        assert_eq!(panicked, Err::<(), _>(WorkFailed));
         assert_eq!(threads.run(|| 7).await, Ok(7));
     }
 

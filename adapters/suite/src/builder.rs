@@ -138,7 +138,7 @@ impl SuiteBuilder {
     /// Stores records in the given store.
     #[must_use]
     pub fn store(self, store: Arc<dyn Store>) -> Self {
-        self.choose_store(StoreChoice::Given(store))
+        self.choose_store(StoreChoice::Custom(store))
     }
 
     /// Replaces the store. [`Self::contradictions`] reports a pool of sqlx beside another store.

@@ -40,9 +40,9 @@ impl From<Contradiction> for ConfigError {
 
 /// The contradictions found so far.
 #[derive(Debug, Default)]
-struct Found(Vec<Contradiction>);
+struct Contradictions(Vec<Contradiction>);
 
-impl Found {
+impl Contradictions {
     /// Adds a contradiction that does not prevent a suite from working.
     fn warn(&mut self, is_found: bool, setting: &'static str, problem: impl FnOnce() -> String) {
         self.add(is_found, setting, false, problem);
@@ -74,7 +74,7 @@ impl Settings {
     /// Returns the settings that contradict each other or have no effect.
     #[must_use]
     pub fn contradictions(&self) -> Vec<Contradiction> {
-        let mut found = Found::default();
+        let mut found = Contradictions::default();
         connections(self, &mut found);
         bodies(self, &mut found);
         times(self, &mut found);
@@ -89,8 +89,8 @@ impl SuiteBuilder {
     /// ones; [`Self::build`] logs the others.
     #[must_use]
     pub fn contradictions(&self) -> Vec<Contradiction> {
-        let mut found = Found(self.settings.contradictions());
-        let is_ours_alone = self.store.is_ours_alone();
+        let mut found = Contradictions(self.settings.contradictions());
+        let is_ours_alone = self.store.is_exclusive();
         found.refuse(
             self.settings.worker.slots == 0 && is_ours_alone,
             "worker.slots",
@@ -120,7 +120,7 @@ impl SuiteBuilder {
 }
 
 /// Finds a second store beside a pool of sqlx, and settings of a store that is not used.
-fn store(builder: &SuiteBuilder, found: &mut Found) {
+fn store(builder: &SuiteBuilder, found: &mut Contradictions) {
     let store = &builder.store;
     let is_pool = store.is_host_pool()
         || builder
@@ -159,7 +159,7 @@ fn store(builder: &SuiteBuilder, found: &mut Found) {
 
 /// Finds settings of a provider that is not used.
 #[cfg(all(feature = "cloudflare", feature = "local"))]
-fn provider(builder: &SuiteBuilder, found: &mut Found) {
+fn provider(builder: &SuiteBuilder, found: &mut Contradictions) {
     let settings = &builder.settings;
     let is_cloudflare = builder.cloudflare.is_some();
     let at_cloudflare = || "has no effect: infrastructure is created at Cloudflare".to_owned();
@@ -181,10 +181,10 @@ fn provider(builder: &SuiteBuilder, found: &mut Found) {
 }
 
 #[cfg(not(all(feature = "cloudflare", feature = "local")))]
-fn provider(_: &SuiteBuilder, _: &mut Found) {}
+fn provider(_: &SuiteBuilder, _: &mut Contradictions) {}
 
 /// Connections and streams: one client must not be able to use up all connections of a listener.
-fn connections(settings: &Settings, found: &mut Found) {
+fn connections(settings: &Settings, found: &mut Contradictions) {
     let listener = &settings.listener;
     let (all, one) = (
         listener.max_connections,
@@ -200,7 +200,7 @@ fn connections(settings: &Settings, found: &mut Found) {
 }
 
 /// Sizes for which the smaller one of two settings applies.
-fn bodies(settings: &Settings, found: &mut Found) {
+fn bodies(settings: &Settings, found: &mut Contradictions) {
     let listener = &settings.listener;
     let head = listener.max_head_bytes;
     found.warn(head < MIN_HEAD_BYTES, "listener.max_head_bytes", || {
@@ -245,7 +245,7 @@ fn bodies(settings: &Settings, found: &mut Found) {
 }
 
 /// Sizes and numbers of sites and their uploads.
-fn sites(settings: &Settings, found: &mut Found) {
+fn sites(settings: &Settings, found: &mut Contradictions) {
     let sites = &settings.cli.sites;
     let (file, site) = (sites.file_bytes, sites.unpacked_bytes);
     found.warn(file > site, "cli.sites.file_bytes", || {
@@ -264,7 +264,7 @@ fn sites(settings: &Settings, found: &mut Found) {
 }
 
 /// Times for which the shorter one of two settings ends a request.
-fn times(settings: &Settings, found: &mut Found) {
+fn times(settings: &Settings, found: &mut Contradictions) {
     let (listener, gateway) = (&settings.listener, &settings.gateway);
     let (services, uploads, pool) = (&settings.services, &settings.cli.uploads, &settings.pool);
     for (setting, longer, other, shorter) in [
@@ -357,7 +357,7 @@ fn times(settings: &Settings, found: &mut Found) {
 }
 
 /// Rate limits for which the smaller one of two settings applies.
-fn rates(settings: &Settings, found: &mut Found) {
+fn rates(settings: &Settings, found: &mut Contradictions) {
     let rates = &settings.gateway.rates;
     for (setting, narrow, wide) in [
         ("gateway.rates.default", RateKind::Default, RateKind::Client),
@@ -389,7 +389,7 @@ fn is_ineffective(own: &RatePolicy, over_all: &RatePolicy) -> bool {
 }
 
 /// Maximum numbers of objects that callers create.
-fn limits(settings: &Settings, found: &mut Found) {
+fn limits(settings: &Settings, found: &mut Contradictions) {
     let limits = &settings.limits;
     found.refuse(
         limits.sessions_per_user == 0,

@@ -30,5 +30,5 @@ fn built_in(builder: &SuiteBuilder) -> Result<Arc<dyn DnsResolver>, ConfigError>
 #[cfg(not(feature = "dns"))]
 #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
 fn built_in(_: &SuiteBuilder) -> Result<Arc<dyn DnsResolver>, ConfigError> {
-    Ok(Arc::new(crate::absent::Absent::DNS))
+    Ok(Arc::new(crate::absent::MissingPart::DNS))
 }

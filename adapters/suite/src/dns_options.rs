@@ -7,7 +7,7 @@ use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
 /// Maximum time for a lookup, which the port `DnsResolver` guarantees.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Name servers for the DNS records of custom domains, and time limits (feature `dns`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl DnsOptions {
     /// # Errors
     /// [`ConfigError`] names the first invalid option.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.timeout.is_zero() || self.timeout > LONGEST_TIMEOUT {
+        if self.timeout.is_zero() || self.timeout > MAX_TIMEOUT {
             return Err(ConfigError {
                 setting: "dns.timeout",
                 problem: "must be greater than 0 and at most 20 s".to_owned(),

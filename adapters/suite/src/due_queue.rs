@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use crate::background_task::{BackgroundTask, grace_ended};
+use crate::background_task::{BackgroundTask, wait_for_grace};
 
 /// Time between two polls for due records if the queue is not woken.
 const POLL: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     const NAME: &'static str;
 
     /// The longest time that an attempt may take. A claim lasts twice as long.
-    const LONGEST_ATTEMPT: Duration;
+    const MAX_ATTEMPT_DURATION: Duration;
 
     /// Maximum number of outcomes that are stored together. With 1, an outcome that takes long to store delays no
     /// other.
@@ -53,7 +53,7 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     fn timeout(&self) -> Duration;
 
     /// Maximum number of attempts in progress.
-    fn places(&self) -> u32;
+    fn concurrency(&self) -> u32;
 
     /// Claims due records, as many as there are free slots.
     async fn claim(&self, in_progress: &InProgress<Self::Receiver>) -> Result<Vec<Self::Claimed>>;
@@ -65,17 +65,17 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     async fn attempt(&self, claimed: &Self::Claimed) -> Self::Outcome;
 
     /// Returns the outcome of an attempt that was cut off because it took too long.
-    fn timed_out(&self, claimed: &Self::Claimed, took: Duration) -> Self::Outcome;
+    fn timed_out_outcome(&self, claimed: &Self::Claimed, took: Duration) -> Self::Outcome;
 
     /// Returns the outcome of an attempt that was cut off because the process stops.
-    fn released() -> Self::Outcome;
+    fn released_outcome() -> Self::Outcome;
 
     /// Stores the outcomes of attempts that have ended, at most [`MAX_BATCH`](Self::MAX_BATCH) of them.
-    async fn settle(&self, attempts: &[Attempt<Self>]) -> Result<()>;
+    async fn settle(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()>;
 }
 
 /// A claimed record, and the outcome of the attempt.
-pub(crate) type Attempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
+pub(crate) type CompletedAttempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
 
 /// Starts to deliver records on the current tokio runtime. After a stop it waits up to
 /// [`GRACE`](crate::background_task::GRACE) for attempts in progress and releases the others. It ends after twice that
@@ -90,7 +90,7 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
         let (begun, in_progress) = (Instant::now(), attempts.in_progress());
         let (mut claim, mut grace) = (
             queue.claim(&in_progress),
-            pin!(grace_ended(stopped.clone())),
+            pin!(wait_for_grace(stopped.clone())),
         );
         // An attempt that ends during the claim is settled at once, because its own claim expires.
         let claimed = loop {
@@ -108,14 +108,14 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
             Vec::new()
         });
         // The claims were made at this time or later.
-        let deadline = begun + claim_duration(Q::LONGEST_ATTEMPT) * 3 / 4;
+        let deadline = begun + claim_duration(Q::MAX_ATTEMPT_DURATION) * 3 / 4;
         let has_found = !claimed.is_empty();
         for claimed in claimed {
             let receiver = Q::receiver(&claimed);
             let attempt = attempt(Arc::clone(&queue), claimed, deadline, stopped.clone());
             attempts.spawn(receiver, attempt);
         }
-        if has_found && attempts.number() < queue.places() {
+        if has_found && attempts.number() < queue.concurrency() {
             tokio::select! {
                 () = tokio::time::sleep(GATHER) => {}
                 _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -142,14 +142,14 @@ async fn attempt<Q: DueQueue>(
     claimed: Q::Claimed,
     deadline: Instant,
     stopped: watch::Receiver<bool>,
-) -> Attempt<Q> {
+) -> CompletedAttempt<Q> {
     let begun = Instant::now();
     let cut_off_at = deadline.min(begun + queue.timeout());
     let outcome = tokio::select! {
         attempt = timeout_at(cut_off_at, queue.attempt(&claimed)) => {
-            attempt.unwrap_or_else(|_| queue.timed_out(&claimed, begun.elapsed()))
+            attempt.unwrap_or_else(|_| queue.timed_out_outcome(&claimed, begun.elapsed()))
         }
-        () = grace_ended(stopped) => Q::released(),
+        () = wait_for_grace(stopped) => Q::released_outcome(),
     };
     (claimed, outcome)
 }
@@ -157,12 +157,12 @@ async fn attempt<Q: DueQueue>(
 /// Stores the outcomes of attempts that have ended.
 async fn settle<Q: DueQueue>(
     queue: Arc<Q>,
-    attempts: Vec<Attempt<Q>>,
+    attempts: Vec<CompletedAttempt<Q>>,
     stopped: watch::Receiver<bool>,
 ) {
     tokio::select! {
         () = settle_all(queue.as_ref(), &attempts) => {}
-        () = grace_ended(stopped) => {
+        () = wait_for_grace(stopped) => {
             tracing::warn!(queue = Q::NAME, "outcomes of attempts were not stored before the stop");
         }
     }
@@ -170,7 +170,7 @@ async fn settle<Q: DueQueue>(
 
 /// Stores all outcomes together. If that fails, stores each one alone, so that one bad outcome does not block the
 /// others.
-async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>]) {
+async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[CompletedAttempt<Q>]) {
     if attempts.len() > 1 && queue.settle(attempts).await.is_ok() {
         return;
     }
@@ -187,13 +187,13 @@ async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>]) {
 
 /// The slots in use: attempts in progress, and attempts whose outcomes are being stored.
 struct Attempts<Q: DueQueue> {
-    attempts: JoinSet<Attempt<Q>>,
+    attempts: JoinSet<CompletedAttempt<Q>>,
     receivers: HashMap<Id, Q::Receiver>,
     settlements: JoinSet<()>,
     /// The receivers of the attempts of each settlement.
     settling: HashMap<Id, Vec<Q::Receiver>>,
     /// Attempts that have ended and are not settled yet.
-    ended: Vec<(Q::Receiver, Attempt<Q>)>,
+    ended: Vec<(Q::Receiver, CompletedAttempt<Q>)>,
 }
 
 impl<Q: DueQueue> Attempts<Q> {
@@ -210,7 +210,7 @@ impl<Q: DueQueue> Attempts<Q> {
     fn spawn(
         &mut self,
         receiver: Q::Receiver,
-        attempt: impl Future<Output = Attempt<Q>> + Send + 'static,
+        attempt: impl Future<Output = CompletedAttempt<Q>> + Send + 'static,
     ) {
         let task = self.attempts.spawn(attempt);
         self.receivers.insert(task.id(), receiver);
@@ -233,7 +233,7 @@ impl<Q: DueQueue> Attempts<Q> {
     /// Waits until an attempt or a settlement has ended. Never returns if there are none.
     async fn any_ended(&mut self) {
         tokio::select! {
-            Some(ended) = self.attempts.join_next_with_id() => self.note_attempt(ended),
+            Some(ended) = self.attempts.join_next_with_id() => self.record_attempt(ended),
             Some(ended) = self.settlements.join_next_with_id() => self.free(ended),
             else => pending().await,
         }
@@ -242,7 +242,7 @@ impl<Q: DueQueue> Attempts<Q> {
     /// Starts to settle the attempts that have ended, and frees the slots of settled ones.
     fn settle_ended(&mut self, queue: &Arc<Q>, stopped: &watch::Receiver<bool>) {
         while let Some(ended) = self.attempts.try_join_next_with_id() {
-            self.note_attempt(ended);
+            self.record_attempt(ended);
         }
         while let Some(ended) = self.settlements.try_join_next_with_id() {
             self.free(ended);
@@ -258,7 +258,7 @@ impl<Q: DueQueue> Attempts<Q> {
 
     /// Records the end of an attempt. An attempt that panicked has no outcome: its record is claimed again when its
     /// claim expires.
-    fn note_attempt(&mut self, ended: Ended<Attempt<Q>>) {
+    fn record_attempt(&mut self, ended: TaskResult<CompletedAttempt<Q>>) {
         match ended {
             Ok((id, attempt)) => {
                 let receiver = self.receivers.remove(&id);
@@ -272,14 +272,14 @@ impl<Q: DueQueue> Attempts<Q> {
     }
 
     /// Frees the slots of a settlement, even if it panicked.
-    fn free(&mut self, ended: Ended<()>) {
+    fn free(&mut self, ended: TaskResult<()>) {
         let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
         self.settling.remove(&id);
     }
 }
 
 /// The result of a task that ended.
-type Ended<T> = std::result::Result<(Id, T), JoinError>;
+type TaskResult<T> = std::result::Result<(Id, T), JoinError>;
 
 #[cfg(test)]
 mod tests {
@@ -328,14 +328,14 @@ mod tests {
         type Receiver = ();
 
         const NAME: &'static str = "scripted";
-        const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+        const MAX_ATTEMPT_DURATION: Duration = Duration::from_secs(60);
         const MAX_BATCH: usize = 8;
 
         fn timeout(&self) -> Duration {
-            Self::LONGEST_ATTEMPT
+            Self::MAX_ATTEMPT_DURATION
         }
 
-        fn places(&self) -> u32 {
+        fn concurrency(&self) -> u32 {
             1
         }
 
@@ -354,11 +354,11 @@ mod tests {
             Outcome::Done
         }
 
-        fn timed_out(&self, (): &(), _: Duration) -> Outcome {
+        fn timed_out_outcome(&self, (): &(), _: Duration) -> Outcome {
             Outcome::TimedOut
         }
 
-        fn released() -> Outcome {
+        fn released_outcome() -> Outcome {
             Outcome::Released
         }
 
@@ -439,14 +439,14 @@ mod tests {
         type Receiver = ();
 
         const NAME: &'static str = "together";
-        const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+        const MAX_ATTEMPT_DURATION: Duration = Duration::from_secs(60);
         const MAX_BATCH: usize = 8;
 
         fn timeout(&self) -> Duration {
-            Self::LONGEST_ATTEMPT
+            Self::MAX_ATTEMPT_DURATION
         }
 
-        fn places(&self) -> u32 {
+        fn concurrency(&self) -> u32 {
             8
         }
 
@@ -461,15 +461,15 @@ mod tests {
             Outcome::Done
         }
 
-        fn timed_out(&self, _: &Self::Claimed, _: Duration) -> Outcome {
+        fn timed_out_outcome(&self, _: &Self::Claimed, _: Duration) -> Outcome {
             Outcome::TimedOut
         }
 
-        fn released() -> Outcome {
+        fn released_outcome() -> Outcome {
             Outcome::Released
         }
 
-        async fn settle(&self, attempts: &[Attempt<Self>]) -> Result<()> {
+        async fn settle(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()> {
             let numbers: Vec<u32> = attempts.iter().map(|((number, _), _)| *number).collect();
             match self.storing {
                 Storing::Hangs => pending().await,

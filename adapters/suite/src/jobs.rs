@@ -24,7 +24,7 @@ pub use core_domain::use_case::provisioning::{
 };
 
 /// The first and the longest pause between two polls for the end of a job.
-const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
+const POLL_PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
 
 /// Queues, reads and operates jobs on behalf of the host program. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -101,8 +101,8 @@ impl Jobs {
     ///
     /// # Errors
     /// `NOT_FOUND` if the job does not exist.
-    pub async fn until_ended(&self, job: &JobId) -> Result<JobView> {
-        let [mut pause, longest] = LOOK_AGAIN;
+    pub async fn wait_until_ended(&self, job: &JobId) -> Result<JobView> {
+        let [mut pause, longest] = POLL_PAUSES;
         loop {
             let seen = self.get(job).await?;
             if seen.job.status.is_terminal() {

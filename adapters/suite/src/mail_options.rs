@@ -40,10 +40,10 @@ impl MailOptions {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.mailbox()?;
         if self.concurrency == 0 {
-            return Err(refused("mail.concurrency", "must be greater than 0"));
+            return Err(config_error("mail.concurrency", "must be greater than 0"));
         }
         if self.timeout.is_zero() || self.timeout > MAX_HANDOVER_TIME {
-            return Err(refused(
+            return Err(config_error(
                 "mail.timeout",
                 "must be greater than 0 and at most 1 min",
             ));
@@ -58,7 +58,7 @@ impl MailOptions {
     pub fn mailbox(&self) -> Result<Mailbox, ConfigError> {
         let mailbox = self.sender.parse();
         mailbox.map_err(|_| {
-            refused(
+            config_error(
                 "mail.sender",
                 "must have the form Name <address@example.org>",
             )
@@ -66,7 +66,7 @@ impl MailOptions {
     }
 }
 
-fn refused(setting: &'static str, problem: &str) -> ConfigError {
+fn config_error(setting: &'static str, problem: &str) -> ConfigError {
     ConfigError {
         setting,
         problem: problem.to_owned(),

@@ -29,30 +29,30 @@ impl DueQueue for MailRelay {
     type Receiver = ();
 
     const NAME: &'static str = "mails";
-    const LONGEST_ATTEMPT: Duration = MAX_HANDOVER_TIME;
+    const MAX_ATTEMPT_DURATION: Duration = MAX_HANDOVER_TIME;
     const MAX_BATCH: usize = 1;
 
     fn timeout(&self) -> Duration {
         self.options.timeout
     }
 
-    fn places(&self) -> u32 {
+    fn concurrency(&self) -> u32 {
         self.options.concurrency
     }
 
     async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<ClaimedMail>> {
         let in_progress = in_progress.values().sum();
-        let free = self.places().saturating_sub(in_progress);
+        let free = self.concurrency().saturating_sub(in_progress);
         claim_mails(self.store.as_ref(), free).await
     }
 
     fn receiver(_: &ClaimedMail) {}
 
     async fn attempt(&self, claimed: &ClaimedMail) -> MailOutcome {
-        self.fate(claimed).await
+        self.attempt_delivery(claimed).await
     }
 
-    fn timed_out(&self, claimed: &ClaimedMail, took: Duration) -> MailOutcome {
+    fn timed_out_outcome(&self, claimed: &ClaimedMail, took: Duration) -> MailOutcome {
         let (id, attempt) = (claimed.id(), claimed.attempt());
         let to = claimed.mail(&self.cipher).ok().flatten();
         let to = to.as_ref().map(|mail| mail.to.as_str());
@@ -60,7 +60,7 @@ impl DueQueue for MailRelay {
         MailOutcome::PutOff
     }
 
-    fn released() -> MailOutcome {
+    fn released_outcome() -> MailOutcome {
         MailOutcome::Released
     }
 
@@ -74,7 +74,7 @@ impl DueQueue for MailRelay {
 }
 
 impl MailRelay {
-    async fn fate(&self, claimed: &ClaimedMail) -> MailOutcome {
+    async fn attempt_delivery(&self, claimed: &ClaimedMail) -> MailOutcome {
         let id = claimed.id();
         let mail = match claimed.mail(&self.cipher) {
             Ok(None) => return MailOutcome::Sent,
@@ -87,7 +87,7 @@ impl MailRelay {
             return MailOutcome::Expired(to);
         }
         match mail {
-            Ok(mail) => self.sent(claimed, mail).await,
+            Ok(mail) => self.send(claimed, mail).await,
             Err(error) => {
                 // Another node may have the key that decrypts it.
                 tracing::warn!(%id, ?error, "a queued mail could not be decrypted and will be retried");
@@ -96,7 +96,7 @@ impl MailRelay {
         }
     }
 
-    async fn sent(&self, claimed: &ClaimedMail, mail: Mail) -> MailOutcome {
+    async fn send(&self, claimed: &ClaimedMail, mail: Mail) -> MailOutcome {
         let (id, to, attempt) = (claimed.id(), &mail.to, claimed.attempt());
         match self.mailer.send(id, &mail).await {
             Ok(()) => MailOutcome::Sent,

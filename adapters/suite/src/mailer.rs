@@ -51,7 +51,7 @@ fn smtp(builder: &SuiteBuilder) -> Result<Option<core_smtp::SmtpMailer>, ConfigE
     let url = url.map_err(|error| refused("smtp", error.to_string()))?;
     let mailer = core_smtp::SmtpMailer::new(url, from);
     let mailer = mailer.map_err(|error| refused("smtp", error.to_string()))?;
-    Ok(Some(mailer.timeout(builder.settings.mail.timeout)))
+    Ok(Some(mailer.with_timeout(builder.settings.mail.timeout)))
 }
 
 #[cfg(test)]

@@ -145,12 +145,12 @@ pub(crate) enum StoreChoice {
     Postgres(String),
     #[cfg(feature = "sqlx")]
     Sqlx(core_sqlx::sqlx::PgPool),
-    Given(Arc<dyn Store>),
+    Custom(Arc<dyn Store>),
 }
 
 impl StoreChoice {
     /// Returns whether no other process can use the same store.
-    pub(crate) fn is_ours_alone(&self) -> bool {
+    pub(crate) fn is_exclusive(&self) -> bool {
         matches!(self, Self::Memory | Self::Sqlite(_))
     }
 
@@ -162,7 +162,7 @@ impl StoreChoice {
             Self::Postgres(_) => "postgres",
             #[cfg(feature = "sqlx")]
             Self::Sqlx(_) => "sqlx",
-            Self::Given(_) => "store",
+            Self::Custom(_) => "store",
         }
     }
 
@@ -205,7 +205,7 @@ impl StoreChoice {
             Self::Postgres(url) => postgres(url, options).await,
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => Ok(core_sqlx::open(sqlx_config(pool, options)).await?),
-            Self::Given(store) => Ok(store),
+            Self::Custom(store) => Ok(store),
         }
     }
 }
@@ -250,7 +250,7 @@ fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres:
     };
     config.max_idle = pool.postgres_max_idle;
     config.client_check_interval = pool.postgres_client_check_interval;
-    config.answer_margin = pool.postgres_answer_margin;
+    config.reply_margin = pool.postgres_answer_margin;
     config.retry_timeout = pool.postgres_retry_timeout;
     config.statement_timeout = pool.postgres_statement_timeout;
     config.lock_timeout = pool.postgres_lock_timeout;

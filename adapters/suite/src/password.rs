@@ -52,7 +52,7 @@ impl Argon2Hasher {
     }
 
     /// Runs a slow computation with a permit.
-    async fn slowly<T: Send + 'static>(
+    async fn run_with_permit<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, PasswordError> + Send + 'static,
     ) -> Result<T, PasswordError> {
@@ -60,7 +60,7 @@ impl Argon2Hasher {
         let permit = tokio::time::timeout(PERMIT_TIMEOUT, permit)
             .await
             .map_err(|_| PasswordError::Busy)?
-            .map_err(failed)?;
+            .map_err(password_error)?;
         // The work owns the permit: if the request is dropped, the permit is still released only after the hash is
         // done.
         let done = self.threads.run(move || {
@@ -68,7 +68,7 @@ impl Argon2Hasher {
             drop(permit);
             outcome
         });
-        done.await.map_err(failed)?
+        done.await.map_err(password_error)?
     }
 
     fn salt(&self) -> [u8; SALT_LENGTH] {
@@ -82,11 +82,12 @@ impl Argon2Hasher {
 impl PasswordHasher for Argon2Hasher {
     async fn hash(&self, password: &str) -> Result<String, PasswordError> {
         let (password, salt) = (password.to_owned(), self.salt());
-        self.slowly(move || hashed(&password, &salt)).await
+        self.run_with_permit(move || hash_password(&password, &salt))
+            .await
     }
 
     fn form(&self, hash: &str) -> HashForm {
-        Stored::read(hash).map_or(HashForm::Unreadable, |stored| stored.form())
+        StoredHash::read(hash).map_or(HashForm::Unreadable, |stored| stored.form())
     }
 
     async fn verify<'a>(
@@ -98,33 +99,36 @@ impl PasswordHasher for Argon2Hasher {
         let Some(hash) = hash.map(str::to_owned) else {
             let salt = self.salt();
             return self
-                .slowly(move || hashed(&password, &salt).map(|_| false))
+                .run_with_permit(move || hash_password(&password, &salt).map(|_| false))
                 .await;
         };
-        self.slowly(move || is_hash_of(&password, &hash)).await
+        self.run_with_permit(move || is_hash_of(&password, &hash))
+            .await
     }
 }
 
 /// A stored hash in one of the supported formats.
-enum Stored {
+enum StoredHash {
     Argon2(Box<PhcHash>, Params),
     Scrypt(ScryptHash),
 }
 
-impl Stored {
+impl StoredHash {
     fn read(hash: &str) -> Result<Self, PasswordError> {
         if let Some(scrypt) = ScryptHash::parse(hash) {
             return Ok(Self::Scrypt(scrypt));
         }
-        let phc = PhcHash::new(hash).map_err(failed)?;
-        Algorithm::try_from(phc.algorithm.as_str()).map_err(failed)?;
-        let params = Params::try_from(&phc.params).map_err(failed)?;
+        let phc = PhcHash::new(hash).map_err(password_error)?;
+        Algorithm::try_from(phc.algorithm.as_str()).map_err(password_error)?;
+        let params = Params::try_from(&phc.params).map_err(password_error)?;
         let (memory, passes, lanes) = MOST;
         let costly =
             params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes;
         match (&phc.salt, &phc.hash) {
             (Some(_), Some(_)) if !costly => Ok(Self::Argon2(Box::new(phc), params)),
-            _ => Err(failed("the hash is too expensive to verify, or invalid")),
+            _ => Err(password_error(
+                "the hash is too expensive to verify, or invalid",
+            )),
         }
     }
 
@@ -144,30 +148,30 @@ impl Stored {
 }
 
 fn argon2() -> Result<Argon2<'static>, PasswordError> {
-    let params = Params::new(MEMORY, PASSES, LANES, None).map_err(failed)?;
+    let params = Params::new(MEMORY, PASSES, LANES, None).map_err(password_error)?;
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
-fn hashed(password: &str, salt: &[u8]) -> Result<String, PasswordError> {
+fn hash_password(password: &str, salt: &[u8]) -> Result<String, PasswordError> {
     let hash = argon2()?
         .hash_password_with_salt(password.as_bytes(), salt)
-        .map_err(failed)?;
+        .map_err(password_error)?;
     Ok(hash.to_string())
 }
 
 fn is_hash_of(password: &str, hash: &str) -> Result<bool, PasswordError> {
-    let hash = match Stored::read(hash)? {
-        Stored::Scrypt(hash) => return hash.is_of(password).map_err(failed),
-        Stored::Argon2(hash, _) => hash,
+    let hash = match StoredHash::read(hash)? {
+        StoredHash::Scrypt(hash) => return hash.verify(password).map_err(password_error),
+        StoredHash::Argon2(hash, _) => hash,
     };
     match argon2()?.verify_password(password.as_bytes(), &*hash) {
         Ok(()) => Ok(true),
         Err(argon2::password_hash::Error::PasswordInvalid) => Ok(false),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(password_error(error)),
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> PasswordError {
+fn password_error(error: impl std::fmt::Display) -> PasswordError {
     PasswordError::Failed(error.to_string())
 }
 

@@ -11,7 +11,7 @@ use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
 use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 
 #[cfg(not(all(feature = "local", feature = "archives")))]
-use crate::absent::Absent;
+use crate::absent::MissingPart;
 use crate::after_commit::AfterCommit;
 use crate::infrastructure::infrastructure;
 #[cfg(feature = "local")]

@@ -41,20 +41,20 @@ impl DueQueue for Relay {
     type Receiver = ();
 
     const NAME: &'static str = "outbox";
-    const LONGEST_ATTEMPT: Duration = MAX_HANDOVER_TIME;
+    const MAX_ATTEMPT_DURATION: Duration = MAX_HANDOVER_TIME;
     const MAX_BATCH: usize = 64;
 
     fn timeout(&self) -> Duration {
         self.options.timeout
     }
 
-    fn places(&self) -> u32 {
+    fn concurrency(&self) -> u32 {
         self.options.concurrency
     }
 
     async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<ClaimedMessage>> {
         let in_progress = in_progress.values().sum();
-        let free = self.places().saturating_sub(in_progress);
+        let free = self.concurrency().saturating_sub(in_progress);
         claim_messages(self.store.as_ref(), free).await
     }
 
@@ -72,13 +72,13 @@ impl DueQueue for Relay {
         }
     }
 
-    fn timed_out(&self, claimed: &ClaimedMessage, took: Duration) -> MessageOutcome {
+    fn timed_out_outcome(&self, claimed: &ClaimedMessage, took: Duration) -> MessageOutcome {
         let (id, attempt) = (&claimed.message().id, claimed.message().attempts);
         tracing::warn!(%id, attempt, ?took, "the delivery of a message timed out and will be retried");
         MessageOutcome::Rescheduled
     }
 
-    fn released() -> MessageOutcome {
+    fn released_outcome() -> MessageOutcome {
         MessageOutcome::Released
     }
 

@@ -48,7 +48,7 @@ impl ScryptHash {
     ///
     /// # Errors
     /// [`ScryptError`] if the parameters are invalid.
-    pub(crate) fn is_of(&self, password: &str) -> Result<bool, ScryptError> {
+    pub(crate) fn verify(&self, password: &str) -> Result<bool, ScryptError> {
         let failed = |error: &dyn std::fmt::Display| ScryptError(error.to_string());
         let params = Params::new(LOG_N, BLOCK_SIZE, LANES).map_err(|error| failed(&error))?;
         let mut key = [0; KEY_LENGTH];

@@ -30,7 +30,7 @@ impl InstallationSecret {
     }
 
     /// Reads the secret from the folder. Generates and stores one if there is none.
-    pub(crate) fn keep_in(folder: &Path, entropy: &dyn Entropy) -> Result<Self, SuiteError> {
+    pub(crate) fn load_or_create(folder: &Path, entropy: &dyn Entropy) -> Result<Self, SuiteError> {
         let file = folder.join("secret");
         match fs::read(&file) {
             Ok(bytes) => {
@@ -101,8 +101,8 @@ mod tests {
     fn a_restart_finds_the_same_secret() {
         let folder = tempfile::tempdir().unwrap();
         let entropy = SeededEntropy::new(1);
-        let first = InstallationSecret::keep_in(folder.path(), &entropy).unwrap();
-        let second = InstallationSecret::keep_in(folder.path(), &entropy).unwrap();
+        let first = InstallationSecret::load_or_create(folder.path(), &entropy).unwrap();
+        let second = InstallationSecret::load_or_create(folder.path(), &entropy).unwrap();
         assert_eq!(first.key("cookies"), second.key("cookies"));
         assert_ne!(first.key("cookies"), first.key("cursors"));
         let other = InstallationSecret::generate(&SeededEntropy::new(2));
@@ -113,6 +113,6 @@ mod tests {
     fn a_damaged_secret_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("secret"), "short").unwrap();
-        assert!(InstallationSecret::keep_in(folder.path(), &SeededEntropy::new(1)).is_err());
+        assert!(InstallationSecret::load_or_create(folder.path(), &SeededEntropy::new(1)).is_err());
     }
 }

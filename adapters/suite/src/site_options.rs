@@ -40,7 +40,7 @@ impl SiteOptions {
             host.is_ok_and(|host| host.as_str() == self.domain && !self.domain.starts_with('*'))
         };
         if self.domain != "localhost" && !is_hostname() {
-            return Err(refused(
+            return Err(config_error(
                 "sites.domain",
                 "must be a domain in lower case, such as sites.example.net",
             ));
@@ -49,13 +49,13 @@ impl SiteOptions {
             return Ok(());
         };
         let Some(host) = host_of(base).filter(|_| is_base(base)) else {
-            return Err(refused(
+            return Err(config_error(
                 "sites.by_path",
                 "must be http:// or https:// with a host, and nothing after it",
             ));
         };
         if host_of(iam_url).is_some_and(|iam| is_same_host(&iam, &host)) {
-            return Err(refused(
+            return Err(config_error(
                 "sites.by_path",
                 "has the host of IAM: pages of sites could use its cookies. Name another host",
             ));
@@ -94,7 +94,7 @@ impl SiteOptions {
     }
 }
 
-fn refused(setting: &'static str, problem: &str) -> ConfigError {
+fn config_error(setting: &'static str, problem: &str) -> ConfigError {
     ConfigError {
         setting,
         problem: problem.to_owned(),

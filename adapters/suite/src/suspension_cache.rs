@@ -12,7 +12,7 @@ use core_domain::use_case::iam::suspension;
 
 /// How long a cached state is used without reading the store again. Other processes may suspend a platform in this
 /// time.
-const FRESH: Duration = Duration::from_millis(500);
+const MAX_FRESH_AGE: Duration = Duration::from_millis(500);
 /// How long the last known state is used while the store fails.
 const MAX_AGE: Duration = Duration::from_secs(60);
 /// Maximum duration of one read.
@@ -110,7 +110,7 @@ impl SuspensionCache {
     }
 
     /// Caches a state unless an invalidation came after its read began.
-    fn keep(&self, platform: &PlatformId, state: State, generation: u64) {
+    fn insert_if_current(&self, platform: &PlatformId, state: State, generation: u64) {
         let mut states = self.states();
         if states.generation == generation {
             states.by_platform.insert(platform.clone(), state);
@@ -126,7 +126,7 @@ impl PlatformSuspensions for SuspensionCache {
             let states = self.states();
             (states.by_platform.get(platform).copied(), states.generation)
         };
-        if let Some(state) = known.filter(|state| state.is_within(FRESH, read_at)) {
+        if let Some(state) = known.filter(|state| state.is_within(MAX_FRESH_AGE, read_at)) {
             return Ok(state.is_suspended);
         }
         if let Ok(is_suspended) = self.source.is_suspended(platform).await {
@@ -134,7 +134,7 @@ impl PlatformSuspensions for SuspensionCache {
                 is_suspended,
                 read_at,
             };
-            self.keep(platform, state, generation);
+            self.insert_if_current(platform, state, generation);
             return Ok(is_suspended);
         }
         // The cache is read again, because an invalidation may have removed the state since.
@@ -249,7 +249,9 @@ mod tests {
             is_suspended: false,
             read_at: world.clock.now(),
         };
-        world.cache.keep(&platform(), state, generation);
+        world
+            .cache
+            .insert_if_current(&platform(), state, generation);
         world.set(Ok(true));
         assert_eq!(world.ask().await, Ok(true));
     }

@@ -16,7 +16,7 @@ use core_http::kernel::App;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::background_task::{BackgroundTask, grace_ended};
+use crate::background_task::{BackgroundTask, wait_for_grace};
 use crate::slice_size::SliceSize;
 use crate::sweep_options::SweepOptions;
 use crate::uploads;
@@ -79,7 +79,7 @@ pub(crate) struct Sweeper {
 
 /// How a sweep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Swept {
+enum SweepOutcome {
     /// No expired record is left, or a removal failed and is retried at the next sweep.
     Done,
     /// Another process is sweeping.
@@ -118,7 +118,7 @@ impl Sweeper {
         BackgroundTask::start(|stopped| async move {
             tokio::select! {
                 () = self.run(stopped.clone()) => {}
-                () = grace_ended(stopped) => {}
+                () = wait_for_grace(stopped) => {}
             }
         })
     }
@@ -131,14 +131,14 @@ impl Sweeper {
             if let Err(error) = self.holder.release(self.store.as_ref()).await {
                 tracing::warn!(?error, "the lease of the sweep could not be released");
             }
-            if swept == Swept::Done && is_daily {
+            if swept == SweepOutcome::Done && is_daily {
                 next_daily = Instant::now() + self.options.long_lived_every;
             }
             let pause = match swept {
-                Swept::Stopped => return,
+                SweepOutcome::Stopped => return,
                 // The lease may belong to a process that has crashed.
-                Swept::Busy => self.options.lease,
-                Swept::Done => self.options.short_lived_every,
+                SweepOutcome::Busy => self.options.lease,
+                SweepOutcome::Done => self.options.short_lived_every,
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -148,13 +148,13 @@ impl Sweeper {
     }
 
     /// Removes all expired records: the short-lived ones always, the others only in the daily sweep.
-    async fn sweep(&self, is_daily: bool, stopped: &watch::Receiver<bool>) -> Swept {
+    async fn sweep(&self, is_daily: bool, stopped: &watch::Receiver<bool>) -> SweepOutcome {
         let swept = self.remove_expired(&SHORT_LIVED, stopped).await;
-        if swept != Swept::Done || !is_daily {
+        if swept != SweepOutcome::Done || !is_daily {
             return swept;
         }
         let swept = self.remove_expired(&LONG_LIVED, stopped).await;
-        if swept != Swept::Done {
+        if swept != SweepOutcome::Done {
             return swept;
         }
         self.remove_orphaned_uploads(stopped.clone()).await;
@@ -165,7 +165,7 @@ impl Sweeper {
                 "signing keys of service tokens could not be rotated"
             );
         }
-        Swept::Done
+        SweepOutcome::Done
     }
 
     /// Removes the expired records of each kind. A kind that fails does not stop the others.
@@ -173,17 +173,17 @@ impl Sweeper {
         &self,
         kinds: &[(&str, RemoveSlice)],
         stopped: &watch::Receiver<bool>,
-    ) -> Swept {
+    ) -> SweepOutcome {
         for (kind, remove) in kinds {
             match self.remove_slices(*remove, stopped).await {
-                Ok(Swept::Done) => {}
+                Ok(SweepOutcome::Done) => {}
                 Ok(swept) => return swept,
                 Err(error) => {
                     tracing::warn!(?error, kind, "expired records could not be removed");
                 }
             }
         }
-        Swept::Done
+        SweepOutcome::Done
     }
 
     /// Removes all slices, one after the other.
@@ -191,22 +191,22 @@ impl Sweeper {
         &self,
         remove: RemoveSlice,
         stopped: &watch::Receiver<bool>,
-    ) -> Result<Swept> {
+    ) -> Result<SweepOutcome> {
         let mut size = SliceSize::first(&self.options);
         let begun = Mutex::new(Instant::now());
         let on_begin = || *begun.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         while !*stopped.borrow() {
             let (store, limit) = (self.store.as_ref(), size.records());
             match sweep_slice(store, &self.holder, remove, limit, &on_begin).await? {
-                Slice::Busy => return Ok(Swept::Busy),
-                Slice::Removed(0) => return Ok(Swept::Done),
+                Slice::Busy => return Ok(SweepOutcome::Busy),
+                Slice::Removed(0) => return Ok(SweepOutcome::Done),
                 Slice::Removed(removed) => {
                     let begun = *begun.lock().unwrap_or_else(PoisonError::into_inner);
                     size.adapt(removed, begun.elapsed());
                 }
             }
         }
-        Ok(Swept::Stopped)
+        Ok(SweepOutcome::Stopped)
     }
 
     /// Removes old previews, and files that no deployment refers to.
@@ -375,7 +375,7 @@ mod tests {
             .sweeper(1)
             .remove_expired(&SHORT_LIVED, &running())
             .await;
-        assert_eq!((swept, world.tokens().await), (Swept::Done, 0));
+        assert_eq!((swept, world.tokens().await), (SweepOutcome::Done, 0));
         // Slices of 50, 100, 200, 400 and 800, then 1,000 each, an empty slice, and one slice of each other kind.
         let units = *world.store.1.lock().unwrap() - before;
         assert_eq!(units, 5 + 4 + 1 + 5);
@@ -389,12 +389,12 @@ mod tests {
         let [dying, other] = [world.sweeper(1), world.sweeper(2)];
         assert!(dying.holder.acquire(world.store.as_ref()).await.unwrap());
         let swept = other.remove_expired(&SHORT_LIVED, &running()).await;
-        assert_eq!((swept, world.tokens().await), (Swept::Busy, 10));
+        assert_eq!((swept, world.tokens().await), (SweepOutcome::Busy, 10));
         world.clock.advance(Duration::from_secs(60));
         let swept = other.remove_expired(&SHORT_LIVED, &running()).await;
-        assert_eq!((swept, world.tokens().await), (Swept::Done, 0));
+        assert_eq!((swept, world.tokens().await), (SweepOutcome::Done, 0));
         let swept = dying.remove_expired(&SHORT_LIVED, &running()).await;
-        assert_eq!(swept, Swept::Busy, "it has lost the lease");
+        assert_eq!(swept, SweepOutcome::Busy, "it has lost the lease");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ pub(crate) async fn remove_orphaned(
     blobs: &dyn Blobs,
     holder: &LeaseHolder,
 ) -> Result<usize> {
-    let old = blobs.older_than(DAY).await.map_err(failed)?;
+    let old = blobs.older_than(DAY).await.map_err(upstream_error)?;
     let mut removed = 0;
     for slice in old.chunks(MAX_SLICE as usize) {
         if !holder.acquire(store).await? {
@@ -27,14 +27,14 @@ pub(crate) async fn remove_orphaned(
         let orphaned = orphaned_uploads(uow.as_mut(), slice.to_vec()).await;
         uow.rollback().await;
         for key in &orphaned? {
-            blobs.remove(key).await.map_err(failed)?;
+            blobs.remove(key).await.map_err(upstream_error)?;
             removed += 1;
         }
     }
     Ok(removed)
 }
 
-fn failed(error: BlobError) -> Error {
+fn upstream_error(error: BlobError) -> Error {
     Error::Upstream(Cause::new(error).to_string())
 }
 

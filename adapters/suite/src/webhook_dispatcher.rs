@@ -32,7 +32,7 @@ impl DueQueue for WebhookDispatcher {
     type Receiver = WebhookId;
 
     const NAME: &'static str = "webhooks";
-    const LONGEST_ATTEMPT: Duration = MAX_SEND_DURATION;
+    const MAX_ATTEMPT_DURATION: Duration = MAX_SEND_DURATION;
     const MAX_BATCH: usize = 1;
 
     /// Returns the maximum. Senders have their own, shorter time-out.
@@ -40,7 +40,7 @@ impl DueQueue for WebhookDispatcher {
         MAX_SEND_DURATION
     }
 
-    fn places(&self) -> u32 {
+    fn concurrency(&self) -> u32 {
         self.limits.concurrency
     }
 
@@ -59,14 +59,14 @@ impl DueQueue for WebhookDispatcher {
             // Another node may have the key that decrypts the webhook's secret.
             Err(error) => Err(WebhookSendError::Unavailable(Cause::new(error))),
         };
-        tried(claimed, answer, begun.elapsed())
+        log_attempt(claimed, answer, begun.elapsed())
     }
 
-    fn timed_out(&self, claimed: &ClaimedDelivery, took: Duration) -> DeliveryResult {
-        tried(claimed, Err(WebhookSendError::TimedOut), took)
+    fn timed_out_outcome(&self, claimed: &ClaimedDelivery, took: Duration) -> DeliveryResult {
+        log_attempt(claimed, Err(WebhookSendError::TimedOut), took)
     }
 
-    fn released() -> DeliveryResult {
+    fn released_outcome() -> DeliveryResult {
         DeliveryResult::Released
     }
 
@@ -80,7 +80,7 @@ impl DueQueue for WebhookDispatcher {
 }
 
 /// Logs an attempt, and returns its outcome.
-fn tried(
+fn log_attempt(
     claimed: &ClaimedDelivery,
     answer: std::result::Result<WebhookResponse, WebhookSendError>,
     took: Duration,

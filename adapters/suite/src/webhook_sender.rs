@@ -24,5 +24,5 @@ fn built_in(builder: &SuiteBuilder) -> Result<Arc<dyn WebhookSender>, SuiteError
 #[cfg(not(feature = "webhooks"))]
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 fn built_in(_: &SuiteBuilder) -> Result<Arc<dyn WebhookSender>, SuiteError> {
-    Ok(Arc::new(crate::absent::Absent::WEBHOOKS))
+    Ok(Arc::new(crate::absent::MissingPart::WEBHOOKS))
 }

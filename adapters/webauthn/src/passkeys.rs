@@ -79,7 +79,7 @@ impl Passkeys for Webauthn {
                 user.display_name,
                 Some(existing.collect()),
             )
-            .map_err(failed)?;
+            .map_err(failure)?;
         // Sign-in asks for no user name, so the authenticator must store the passkey to find it (a discoverable
         // credential).
         let mut options = to_value(&options.public_key)?;
@@ -99,12 +99,12 @@ impl Passkeys for Webauthn {
         state: &JsonText,
         response: &Value,
     ) -> Result<NewPasskey, PasskeyError> {
-        let state: PasskeyRegistration = stored(state)?;
-        let response: RegisterPublicKeyCredential = answer(response)?;
+        let state: PasskeyRegistration = parse_stored(state)?;
+        let response: RegisterPublicKeyCredential = parse_response(response)?;
         let passkey = self
             .inner
             .finish_passkey_registration(&response, &state)
-            .map_err(refused)?;
+            .map_err(refusal)?;
         let transports = response.response.transports.unwrap_or_default();
         let transports = transports.iter().filter_map(|t| to_value(t).ok());
         let transports = transports.filter_map(|t| t.as_str().map(str::to_owned));
@@ -125,7 +125,7 @@ impl Passkeys for Webauthn {
         let (options, state) = self
             .inner
             .start_discoverable_authentication()
-            .map_err(failed)?;
+            .map_err(failure)?;
         Ok(PasskeyCeremony {
             options: to_value(&options.public_key)?,
             state: JsonText::of(&state),
@@ -133,7 +133,7 @@ impl Passkeys for Webauthn {
     }
 
     fn credential_id(&self, response: &Value) -> Result<String, PasskeyError> {
-        let response: PublicKeyCredential = answer(response)?;
+        let response: PublicKeyCredential = parse_response(response)?;
         Ok(URL_SAFE_NO_PAD.encode(response.get_credential_id()))
     }
 
@@ -143,13 +143,13 @@ impl Passkeys for Webauthn {
         response: &Value,
         shown: &PresentedPasskey<'_>,
     ) -> Result<UsedPasskey, PasskeyError> {
-        let state: DiscoverableAuthentication = stored(state)?;
-        let mut passkey: Passkey = stored(shown.credential)?;
-        let response: PublicKeyCredential = answer(response)?;
+        let state: DiscoverableAuthentication = parse_stored(state)?;
+        let mut passkey: Passkey = parse_stored(shown.credential)?;
+        let response: PublicKeyCredential = parse_response(response)?;
         let (handle, _) = self
             .inner
             .identify_discoverable_authentication(&response)
-            .map_err(refused)?;
+            .map_err(refusal)?;
         if handle != user_handle(shown.user_id) {
             return Err(PasskeyError::Refused(
                 "the passkey belongs to another user".into(),
@@ -158,9 +158,9 @@ impl Passkeys for Webauthn {
         let result = self
             .inner
             .finish_discoverable_authentication_v2(&response, state, &passkey)
-            .map_err(refused)?;
+            .map_err(refusal)?;
         if !result.user_verified() {
-            return Err(refused(Fault::UserNotVerified));
+            return Err(refusal(Fault::UserNotVerified));
         }
         passkey.update_credential(&result);
         Ok(UsedPasskey {
@@ -191,20 +191,20 @@ fn to_value(value: &impl Serialize) -> Result<Value, PasskeyError> {
 }
 
 /// Decodes state or a credential that this module has created.
-fn stored<T: DeserializeOwned>(text: &JsonText) -> Result<T, PasskeyError> {
+fn parse_stored<T: DeserializeOwned>(text: &JsonText) -> Result<T, PasskeyError> {
     serde_json::from_str(text.as_str()).map_err(|error| PasskeyError::Failed(Cause::new(error)))
 }
 
 /// Decodes a response that a client has sent.
-fn answer<T: DeserializeOwned>(response: &Value) -> Result<T, PasskeyError> {
+fn parse_response<T: DeserializeOwned>(response: &Value) -> Result<T, PasskeyError> {
     T::deserialize(response).map_err(|error| PasskeyError::Refused(Cause::new(error)))
 }
 
-fn failed(error: Fault) -> PasskeyError {
+fn failure(error: Fault) -> PasskeyError {
     PasskeyError::Failed(Cause::new(error))
 }
 
-fn refused(error: Fault) -> PasskeyError {
+fn refusal(error: Fault) -> PasskeyError {
     match error {
         Fault::CredentialPossibleCompromise => PasskeyError::CounterNotIncreased,
         error => PasskeyError::Refused(Cause::new(error)),

@@ -67,11 +67,11 @@ impl Connector {
         if !target.is_https {
             return Ok(Box::new(plain));
         }
-        let name = ServerName::try_from(target.host.to_owned()).map_err(unreachable)?;
+        let name = ServerName::try_from(target.host.to_owned()).map_err(unreachable_error)?;
         let connected = TlsConnector::from(Arc::clone(&self.tls))
             .connect(name, plain)
             .await;
-        Ok(Box::new(connected.map_err(unreachable)?))
+        Ok(Box::new(connected.map_err(unreachable_error)?))
     }
 
     /// Resolves the host, and returns the addresses to which webhooks may be sent.
@@ -99,15 +99,15 @@ async fn open_first(addresses: &[SocketAddr]) -> Result<TcpStream, WebhookSendEr
     for address in addresses {
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                stream.set_nodelay(true).map_err(unreachable)?;
+                stream.set_nodelay(true).map_err(unreachable_error)?;
                 return Ok(stream);
             }
             Err(error) => last = error,
         }
     }
-    Err(unreachable(last))
+    Err(unreachable_error(last))
 }
 
-fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> WebhookSendError {
+fn unreachable_error(error: impl std::error::Error + Send + Sync + 'static) -> WebhookSendError {
     WebhookSendError::Unreachable(Cause::new(error))
 }

@@ -23,12 +23,12 @@ use crate::connect::{Connection, Connector, TlsError};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of bytes that are read of a response body.
-const MOST_OF_BODY: usize = 1024;
+const MAX_BODY_BYTES: usize = 1024;
 
 /// Maximum size of a response head, in bytes.
-const LARGEST_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-const AGENT: &str = concat!("core-webhooks/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("core-webhooks/", env!("CARGO_PKG_VERSION"));
 
 /// Sends webhooks over HTTP/1.1.
 #[derive(Clone)]
@@ -61,7 +61,10 @@ impl HttpSender {
     ///
     /// # Errors
     /// [`TlsError`] if TLS cannot be set up.
-    pub fn trusting(self, certificates: Vec<CertificateDer<'static>>) -> Result<Self, TlsError> {
+    pub fn with_certificates(
+        self,
+        certificates: Vec<CertificateDer<'static>>,
+    ) -> Result<Self, TlsError> {
         let connector = Connector::new(self.connector.targets, Some(certificates))?;
         Ok(Self { connector, ..self })
     }
@@ -85,11 +88,16 @@ impl WebhookSender for HttpSender {
         let mut driver = JoinSet::new();
         let exchange = async {
             let mut builder = http1::Builder::new();
-            builder.max_buf_size(LARGEST_HEAD);
-            let (mut client, connection) =
-                builder.handshake(connection).await.map_err(no_answer)?;
+            builder.max_buf_size(MAX_HEAD_BYTES);
+            let (mut client, connection) = builder
+                .handshake(connection)
+                .await
+                .map_err(no_response_error)?;
             driver.spawn(connection);
-            client.send_request(post(request)?).await.map_err(no_answer)
+            client
+                .send_request(post(request)?)
+                .await
+                .map_err(no_response_error)
         };
         let answered = timeout_at(until, exchange).await;
         let answered = answered.unwrap_or(Err(WebhookSendError::TimedOut))?;
@@ -97,7 +105,7 @@ impl WebhookSender for HttpSender {
     }
 }
 
-fn no_answer(error: impl std::error::Error + Send + Sync + 'static) -> WebhookSendError {
+fn no_response_error(error: impl std::error::Error + Send + Sync + 'static) -> WebhookSendError {
     WebhookSendError::NoResponse(Cause::new(error))
 }
 
@@ -106,12 +114,12 @@ fn post(request: &WebhookRequest) -> Result<Request<Full<Bytes>>, WebhookSendErr
     Request::post(target.path)
         .header(HOST, target.authority)
         .header(CONTENT_TYPE, "application/json")
-        .header(USER_AGENT, AGENT)
+        .header(USER_AGENT, USER_AGENT_VALUE)
         .header("webhook-id", &request.id)
         .header("webhook-timestamp", &request.timestamp)
         .header("webhook-signature", &request.signature)
         .body(Full::from(request.body.clone()))
-        .map_err(no_answer)
+        .map_err(no_response_error)
 }
 
 /// Returns the response with the part of its body that arrived in time. The status alone decides whether the receiver
@@ -119,12 +127,12 @@ fn post(request: &WebhookRequest) -> Result<Request<Full<Bytes>>, WebhookSendErr
 async fn read(answered: Response<Incoming>, until: Instant) -> WebhookResponse {
     let (head, mut body) = answered.into_parts();
     let mut start = Vec::new();
-    while start.len() < MOST_OF_BODY {
+    while start.len() < MAX_BODY_BYTES {
         let Ok(Some(Ok(frame))) = timeout_at(until, body.frame()).await else {
             break;
         };
         if let Some(data) = frame.data_ref() {
-            start.extend_from_slice(&data[..data.len().min(MOST_OF_BODY - start.len())]);
+            start.extend_from_slice(&data[..data.len().min(MAX_BODY_BYTES - start.len())]);
         }
     }
     let retry_after = head.headers.get(RETRY_AFTER);

@@ -58,7 +58,7 @@ pub enum SiteError {
     /// The upload has content that is not allowed. The first value is the reason as a code in snake case, the second a
     /// message.
     #[error("{1}")]
-    Unfit(&'static str, String),
+    NotAllowed(&'static str, String),
     /// The format of the upload is not supported.
     #[error("the upload is not a tar, tar.gz or zip archive")]
     UnknownFormat,
@@ -174,7 +174,7 @@ impl SiteBuilder {
     pub fn finish(mut self) -> Result<Vec<SiteFile>, SiteError> {
         if self.files.is_empty() {
             let what = "the upload contains no files".to_owned();
-            return Err(SiteError::Unfit("empty_archive", what));
+            return Err(SiteError::NotAllowed("empty_archive", what));
         }
         let has_front = |files: &[SiteFile]| files.iter().any(|f| f.path == FRONT_PAGE);
         if !has_front(&self.files) {
@@ -182,7 +182,7 @@ impl SiteBuilder {
         }
         if !has_front(&self.files) {
             let what = format!("the site has no {FRONT_PAGE} at its root");
-            return Err(SiteError::Unfit("no_front_page", what));
+            return Err(SiteError::NotAllowed("no_front_page", what));
         }
         Ok(self.files)
     }
@@ -207,7 +207,7 @@ fn remove_wrapping_folder(files: &mut [SiteFile]) {
 pub(super) fn normalize(path: &str, max_bytes: usize) -> Result<String, SiteError> {
     let too_long = || {
         let what = format!("a path has more than {max_bytes} bytes");
-        SiteError::Unfit("path_too_long", what)
+        SiteError::NotAllowed("path_too_long", what)
     };
     if path.len() > max_bytes {
         return Err(too_long());
@@ -216,7 +216,7 @@ pub(super) fn normalize(path: &str, max_bytes: usize) -> Result<String, SiteErro
     if path.len() > max_bytes {
         return Err(too_long());
     }
-    let unfit = |code, what: &str| Err(SiteError::Unfit(code, format!("{path:?} {what}")));
+    let unfit = |code, what: &str| Err(SiteError::NotAllowed(code, format!("{path:?} {what}")));
     if path.starts_with('/') {
         return unfit("absolute_path", "is an absolute path");
     }
@@ -268,7 +268,7 @@ impl Names {
     pub(super) fn add_file(&mut self, path: &str) -> Result<(), SiteError> {
         let folded = fold(path);
         let duplicate =
-            || SiteError::Unfit("duplicate_name", format!("{path:?} occurs more than once"));
+            || SiteError::NotAllowed("duplicate_name", format!("{path:?} occurs more than once"));
         for (end, _) in folded.match_indices('/') {
             match self.kinds.get(&folded[..end]) {
                 Some(Kind::File) => return Err(duplicate()),
@@ -314,7 +314,7 @@ mod tests {
 
     fn code(paths: &[&str]) -> &'static str {
         match build(paths) {
-            Err(SiteError::Unfit(code, _)) => code,
+            Err(SiteError::NotAllowed(code, _)) => code,
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use core_domain::port::{
     ArchiveError, Cause, Infrastructure, Mode, SiteArchives, SiteStorage, StagedBlob, transact,
 };
 use core_domain::registry::{BRANCH_PATTERN, Branch, Deployment, DeploymentStatus, PRODUCTION};
-use core_domain::use_case::cli::{self, Deploy, Deployed, blob_key};
+use core_domain::use_case::cli::{self, Deploy, DeployOutcome, blob_key};
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -218,7 +218,7 @@ fn not_a_site(error: ArchiveError) -> Error {
     let message = refused.to_string();
     let code = match refused {
         SiteError::TooLarge(_) => "too_large",
-        SiteError::Unfit(code, _) => code,
+        SiteError::NotAllowed(code, _) => code,
         _ => "unknown_format",
     };
     Error::Invalid(vec![Issue::field("file", code, message)])
@@ -231,7 +231,7 @@ async fn store(
     platform: &PlatformId,
     deploy: &Deploy,
     upload: Box<dyn StagedBlob>,
-) -> Result<Deployed> {
+) -> Result<DeployOutcome> {
     ensure_room(app, cx, platform, deploy).await?;
     let key = blob_key(&deploy.deployment_id);
     upload.commit(&key).await.map_err(blob_error)?;
@@ -242,7 +242,7 @@ async fn store(
         }
         outcome => outcome,
     };
-    if !matches!(outcome, Ok(Deployed::New(_)))
+    if !matches!(outcome, Ok(DeployOutcome::New(_)))
         && let Err(error) = app.blobs.remove(&key).await
     {
         tracing::warn!(key, ?error, "an orphaned upload was not removed");
@@ -271,7 +271,7 @@ async fn queue(
     cx: &Context,
     platform: &PlatformId,
     deploy: &Deploy,
-) -> Result<Deployed> {
+) -> Result<DeployOutcome> {
     match queue_once(app, cx, platform, deploy).await {
         Err(error) if matches!(error.code(), Code::IdempotencyKeyReused | Code::Conflict) => {
             queue_once(app, cx, platform, deploy).await
@@ -285,7 +285,7 @@ async fn queue_once(
     cx: &Context,
     platform: &PlatformId,
     deploy: &Deploy,
-) -> Result<Deployed> {
+) -> Result<DeployOutcome> {
     transact(app.store.as_ref(), |uow, _| {
         Box::pin(async move {
             let scope: Creates = authorize(cx, uow, platform).await?;
@@ -303,14 +303,16 @@ async fn find_created(
     platform: &PlatformId,
     deploy: &Deploy,
     lost: StoreError,
-) -> Result<Result<Deployed>> {
+) -> Result<Result<DeployOutcome>> {
     let mut uow = app.store.begin(Mode::Read).await?;
     let scope: Creates = authorize(cx, uow.as_mut(), platform).await?;
     let found = cli::find_created(&scope, uow.as_mut(), &deploy.deployment_id).await?;
-    Ok(found.map_or(Err(Error::Store(lost)), |found| Ok(Deployed::New(found))))
+    Ok(found.map_or(Err(Error::Store(lost)), |found| {
+        Ok(DeployOutcome::New(found))
+    }))
 }
 
-fn answer(deployed: Deployed) -> Output<DeployView> {
+fn answer(deployed: DeployOutcome) -> Output<DeployView> {
     let view = |deployment: Stored<Deployment>| {
         let deployment = deployment.into_inner();
         Output::new(DeployView {
@@ -320,8 +322,8 @@ fn answer(deployed: Deployed) -> Output<DeployView> {
         })
     };
     match deployed {
-        Deployed::New(deployment) => view(deployment),
-        Deployed::Replayed(deployment) => view(deployment)
+        DeployOutcome::New(deployment) => view(deployment),
+        DeployOutcome::Replayed(deployment) => view(deployment)
             .status(StatusCode::OK)
             .header(REPLAYED.clone(), HeaderValue::from_static("true")),
     }

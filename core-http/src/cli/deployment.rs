@@ -70,5 +70,5 @@ async fn show(
 }
 
 fn has_ended(answer: &Versioned<DeploymentView>) -> bool {
-    answer.shown().status.is_terminal()
+    answer.body().status.is_terminal()
 }

@@ -45,7 +45,7 @@ impl Lifetime {
     async fn ended(self) {
         let draining = async {
             match self.draining {
-                Some(mut draining) => draining.begun().await,
+                Some(mut draining) => draining.wait().await,
                 None => pending().await,
             }
         };

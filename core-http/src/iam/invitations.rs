@@ -44,9 +44,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::RoleNotFound,
                 Code::StepUpRequired,
             ])
-            .rewords(Code::NotAllowedToInviteRole, Code::Forbidden)
-            .rewords(Code::AlreadyInvited, Code::Conflict)
-            .rewords(Code::AlreadyMember, Code::Conflict)
+            .replaces_code(Code::NotAllowedToInviteRole, Code::Forbidden)
+            .replaces_code(Code::AlreadyInvited, Code::Conflict)
+            .replaces_code(Code::AlreadyMember, Code::Conflict)
             .writes(with(iam, create)),
         delete(
             "/api/core/organizations/{orgId}/invitations/{invitationId}",
@@ -58,7 +58,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
              canceled, answered or has expired is rejected as not found.",
         )
         .rate(RateClass::Strict)
-        .rewords(Code::InvitationNotFound, Code::NotFound)
+        .replaces_code(Code::InvitationNotFound, Code::NotFound)
         .writes(cancel),
     ]
 }

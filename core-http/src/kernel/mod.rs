@@ -40,10 +40,12 @@ pub use answer::envelope::ErrorPages;
 pub(crate) use answer::envelope::error_body;
 pub use answer::envelope::status_of;
 pub use answer::envelope::{ErrorStyle, error_response};
-pub use answer::feed::{EVENT_HEARTBEAT, Feed, LAST_EVENT_ID, Listening, News, Then};
+pub use answer::feed::{
+    EVENT_HEARTBEAT, EventBatch, Feed, FeedState, FeedSubscription, LAST_EVENT_ID,
+};
 pub use answer::jwk::JsonWebKey;
 pub use answer::lists::{
-    Counted, Data, ListP1, ListP2, ListP3, ListP4, ListP5, PaginationP1, Success,
+    CountedList, Data, ListP1, ListP2, ListP3, ListP4, ListP5, PaginationP1, Success,
 };
 pub use answer::long_poll::{Wait, WaitQuery};
 pub use answer::media::{
@@ -77,7 +79,7 @@ pub use request::client::{ClientIp, ForwardedPrefix, PeerAddr, ViaGateway};
 pub use request::context::Cx;
 pub(crate) use request::credentials::presented_api_key;
 pub use request::draining::{Draining, Stopping};
-pub use request::dry_run::{DryRunQuery, Planned};
+pub use request::dry_run::{DryRunQuery, DryRunResponse};
 pub(crate) use request::idempotency_key::KEY_PATTERN;
 pub use request::input::{Input, PathParams, RawInput, ReasonBody, Unparsed};
 pub use request::json::parse_strict;

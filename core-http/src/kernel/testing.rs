@@ -121,7 +121,7 @@ pub struct Answer {
 impl Answer {
     /// Returns whether the response is a success or a redirect.
     #[must_use]
-    pub fn is_good(&self) -> bool {
+    pub fn is_success(&self) -> bool {
         self.status.is_success() || self.status.is_redirection()
     }
 
@@ -159,7 +159,7 @@ impl Answer {
     /// # Panics
     /// If the response has another status or code.
     #[track_caller]
-    pub fn refused(self, status: u16, code: &str) -> Self {
+    pub fn expect_error(self, status: u16, code: &str) -> Self {
         let refusal = (self.status.as_u16(), self.code());
         assert_eq!(refusal, (status, code), "{}", self.json);
         self

@@ -33,9 +33,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-type Wanted = Input<(), DryRunQuery, AddCustomDomain>;
+type AddDomainInput = Input<(), DryRunQuery, AddCustomDomain>;
 
-impl OnPlatform for Wanted {
+impl OnPlatform for AddDomainInput {
     fn platform_id(&self) -> &PlatformId {
         &self.body.platform_id
     }
@@ -45,7 +45,7 @@ async fn add(
     cx: &Cx,
     scope: PlatformScope<grant::DomainWrite>,
     uow: &mut dyn UnitOfWork,
-    input: Wanted,
+    input: AddDomainInput,
 ) -> Result<QueuedResponse> {
     let job = custom_domain::add(cx, &scope, uow, input.body).await?;
     queued_response(uow, input.query, &job).await

@@ -8,8 +8,8 @@ use core_domain::use_case::provisioning::{self, JobFeed, JobProgressEvent};
 use serde_json::json;
 
 use crate::kernel::{
-    Cx, Endpoint, Event, Feed, Input, JsonOrEvents, LAST_EVENT_ID, ListP4, Listening, News, Output,
-    Then, get,
+    Cx, Endpoint, Event, EventBatch, Feed, FeedState, FeedSubscription, Input, JsonOrEvents,
+    LAST_EVENT_ID, ListP4, Output, get,
 };
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -40,7 +40,7 @@ async fn show(
 ) -> Result<JobEventsResponse> {
     if cx.asks_for_events() {
         // Changes of the history are not announced, so the stream polls it.
-        let listening = Listening::of(cx, None)?;
+        let listening = FeedSubscription::of(cx, None)?;
         let feed = provisioning::open_feed(cx, &scope, cx.header(LAST_EVENT_ID))?;
         return Ok(JsonOrEvents::Events(listening.follow(feed)));
     }
@@ -53,15 +53,15 @@ async fn show(
 impl Feed for JobFeed {
     type Event = JobProgressEvent;
 
-    async fn next(&mut self, store: &dyn Store) -> Result<News<JobProgressEvent>> {
+    async fn next(&mut self, store: &dyn Store) -> Result<EventBatch<JobProgressEvent>> {
         let news = Self::next(self, store).await?;
         let then = match (news.has_more, news.has_ended) {
-            (true, _) => Then::More,
-            (false, false) => Then::Later,
-            (false, true) => Then::End,
+            (true, _) => FeedState::More,
+            (false, false) => FeedState::Later,
+            (false, true) => FeedState::End,
         };
         let events = news.events;
-        Ok(News { events, then })
+        Ok(EventBatch { events, then })
     }
 
     async fn authorize_again(&self, store: &dyn Store) -> Result<()> {
@@ -72,7 +72,7 @@ impl Feed for JobFeed {
         Self::must_reauthorize_after(self, effect)
     }
 
-    fn shown(told: &JobProgressEvent) -> Result<Event> {
+    fn to_event(told: &JobProgressEvent) -> Result<Event> {
         let shown = Event::json(told)?;
         let (seq, name) = (told.event.seq, told.event.event_type.clone());
         Ok(shown.id(seq.to_string()).name(name))

@@ -65,5 +65,5 @@ async fn show(
 }
 
 fn has_ended(answer: &Versioned<JobView>) -> bool {
-    answer.shown().job.status.is_terminal()
+    answer.body().job.status.is_terminal()
 }

@@ -16,7 +16,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Answer, AnswerKind, DryRunQuery, Output, Planned, Reply};
+use crate::kernel::{Answer, AnswerKind, DryRunQuery, DryRunResponse, Output, Reply};
 
 /// The success statuses of a row that queues a job: 202, or 200 with the plan of a dry run.
 pub(super) const SUCCESS: &[StatusCode] = &[StatusCode::ACCEPTED, StatusCode::OK];
@@ -29,7 +29,7 @@ pub(super) enum QueuedResponse<J = QueuedJob> {
     /// The job was queued.
     Job(J),
     /// The job was not queued; this is its plan.
-    Plan(Planned<JobPlan>),
+    Plan(DryRunResponse<JobPlan>),
 }
 
 /// A job that was queued.
@@ -99,5 +99,5 @@ pub(super) async fn queued_response_with<J>(
         return Ok(QueuedResponse::Job(answer));
     }
     let plan = job_plan::plan_of_job(uow, job).await?;
-    Ok(QueuedResponse::Plan(Planned::new(plan)))
+    Ok(QueuedResponse::Plan(DryRunResponse::new(plan)))
 }

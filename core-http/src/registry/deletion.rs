@@ -4,7 +4,7 @@ use core_domain::use_case::registry::removal_plan::RemovalPlan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Planned, Success};
+use crate::kernel::{DryRunResponse, Success};
 
 /// The response to a deletion: its result, or with `dryRun` the plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -14,13 +14,13 @@ pub(super) enum Deletion<T> {
     /// The deletion was executed.
     Done(T),
     /// The deletion was not executed; this is its plan.
-    Planned(Planned<RemovalPlan>),
+    Planned(DryRunResponse<RemovalPlan>),
 }
 
 impl<T> Deletion<T> {
     /// Returns the response with the plan of a deletion.
     pub(super) const fn planned(plan: RemovalPlan) -> Self {
-        Self::Planned(Planned::new(plan))
+        Self::Planned(DryRunResponse::new(plan))
     }
 }
 

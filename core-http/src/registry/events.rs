@@ -8,7 +8,8 @@ use core_domain::use_case::registry::audit::{ChangeFeed, FeedQuery, open_feed};
 use serde_json::json;
 
 use crate::kernel::{
-    Cx, Endpoint, Event, EventStream, Feed, Input, LAST_EVENT_ID, Listening, News, Then, get,
+    Cx, Endpoint, Event, EventBatch, EventStream, Feed, FeedState, FeedSubscription, Input,
+    LAST_EVENT_ID, get,
 };
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -35,7 +36,7 @@ async fn follow(
     scope: SignedInScope,
     input: Input<(), FeedQuery>,
 ) -> Result<EventStream<ChangeEvent>> {
-    let listening = Listening::of(cx, Some(cx.app.sealed.subscribe()))?;
+    let listening = FeedSubscription::of(cx, Some(cx.app.sealed.subscribe()))?;
     let (store, last) = (cx.app.store.as_ref(), cx.header(LAST_EVENT_ID));
     let feed = open_feed(cx, &scope, store, &input.query, last).await?;
     Ok(listening.follow(Changes {
@@ -54,14 +55,14 @@ struct Changes {
 impl Feed for Changes {
     type Event = ChangeEvent;
 
-    async fn next(&mut self, store: &dyn Store) -> Result<News<ChangeEvent>> {
+    async fn next(&mut self, store: &dyn Store) -> Result<EventBatch<ChangeEvent>> {
         let (events, more) = self.feed.next(store).await?;
         let then = match (more, self.is_live) {
-            (true, _) => Then::More,
-            (false, true) => Then::Later,
-            (false, false) => Then::End,
+            (true, _) => FeedState::More,
+            (false, true) => FeedState::Later,
+            (false, false) => FeedState::End,
         };
-        Ok(News { events, then })
+        Ok(EventBatch { events, then })
     }
 
     async fn authorize_again(&self, store: &dyn Store) -> Result<()> {
@@ -72,7 +73,7 @@ impl Feed for Changes {
         self.feed.may_lose_access_by(effect)
     }
 
-    fn shown(event: &ChangeEvent) -> Result<Event> {
+    fn to_event(event: &ChangeEvent) -> Result<Event> {
         let shown = Event::json(event)?;
         Ok(shown.id(event.id.clone()).name(event.event_type.clone()))
     }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::kernel::{
-    Counted, Cx, Endpoint, Input, Output, Versioned, call_with_body, call_with_id_and_body,
+    CountedList, Cx, Endpoint, Input, Output, Versioned, call_with_body, call_with_id_and_body,
     call_with_query, get, patch, post,
 };
 
@@ -25,7 +25,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deprecated templates are in the list. It has all templates on one page, up to \
                  1,000, unless `limit` is given.",
             )
-            .reads(call_with_query(template::list).map(|page| Output::new(Counted::from(page)))),
+            .reads(
+                call_with_query(template::list).map(|page| Output::new(CountedList::from(page))),
+            ),
         post(ALL, "createStackTemplate")
             .summary("Creates a stack template.")
             .description(

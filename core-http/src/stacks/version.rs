@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::template::Acknowledgement;
 use crate::kernel::{
-    Counted, Cx, Endpoint, Input, Output, Versioned, call_with_id_and_body, call_with_id_and_query,
-    delete, get, post,
+    CountedList, Cx, Endpoint, Input, Output, Versioned, call_with_id_and_body,
+    call_with_id_and_query, delete, get, post,
 };
 
 const ALL: &str = "/api/v1/stacks/{name}/versions";
@@ -29,7 +29,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  It has all versions on one page, up to 1,000, unless `limit` is given.",
             )
             .reads(
-                call_with_id_and_query(version::list).map(|page| Output::new(Counted::from(page))),
+                call_with_id_and_query(version::list)
+                    .map(|page| Output::new(CountedList::from(page))),
             ),
         post(ALL, "publishStackVersion")
             .summary("Publishes a version of a stack template.")

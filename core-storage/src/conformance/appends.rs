@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::{Direction, Mode};
 
-use super::fixture::{ITEMS, add, ids, item, named, of, read, rows_of, with, write};
+use super::fixture::{ITEMS, add, ids, item, keys, of, read, rows_of, with, write};
 use crate::filter::Filter;
 use crate::row_store::{RowStore, RowTx};
 use crate::value::{ReadRow, Row, Value};
@@ -74,9 +74,7 @@ const LOOKS: [(&str, Look); 7] = [
     }),
 ];
 
-pub(super) async fn appended_rows_are_seen_by_whatever_follows_in_their_unit(
-    store: Arc<dyn RowStore>,
-) {
+pub(super) async fn later_calls_of_the_unit_see_appended_rows(store: Arc<dyn RowStore>) {
     for (name, look) in LOOKS {
         let owner = format!("appended-{name}");
         let seen = write(&store, |tx| {
@@ -90,9 +88,7 @@ pub(super) async fn appended_rows_are_seen_by_whatever_follows_in_their_unit(
     }
 }
 
-pub(super) async fn appended_rows_are_there_with_their_unit_or_not_at_all(
-    store: Arc<dyn RowStore>,
-) {
+pub(super) async fn appended_rows_are_committed_with_their_unit(store: Arc<dyn RowStore>) {
     let committed = write(&store, |tx| {
         Box::pin(append(tx, "appended", &[&["1"], &["2", "3"]]))
     });
@@ -107,10 +103,10 @@ pub(super) async fn appended_rows_are_there_with_their_unit_or_not_at_all(
     );
     dropped.rollback().await;
     let found = read(&store, &of("appended")).await;
-    assert_eq!(ids(&found), named("appended", &["1", "2", "3"]));
+    assert_eq!(ids(&found), keys("appended", &["1", "2", "3"]));
 }
 
-pub(super) async fn an_appended_row_that_meets_another_undoes_its_unit(store: Arc<dyn RowStore>) {
+pub(super) async fn an_appended_row_with_a_conflict_aborts_its_unit(store: Arc<dyn RowStore>) {
     let there: Row = item("met", "1", 0);
     add(&store, vec![there.clone()]).await;
     let Ok(mut tx) = store.begin(Mode::Write).await else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, add, ids, item, named, of, open, read, rows_of, with, write};
+use super::fixture::{ITEMS, add, ids, item, keys, of, open, read, rows_of, with, write};
 use crate::row_store::{Replacement, RowStore};
 use crate::table::VERSION;
 use crate::value::{Row, Value};
@@ -19,7 +19,7 @@ fn changed(old: &Row, column: &str, value: Value) -> Replacement {
     }
 }
 
-fn taken(outcome: Result<(), StoreError>) -> &'static str {
+fn conflict_index(outcome: Result<(), StoreError>) -> &'static str {
     match outcome {
         Err(StoreError::Conflict { index, .. }) => index,
         other => panic!("not a conflict: {other:?}"),
@@ -63,16 +63,22 @@ pub(super) async fn a_conflict_among_many_inserts_none_and_leaves_the_unit_activ
         named_row("3", "a"),
         named_row("0", "d"),
     ];
-    assert_eq!(taken(tx.insert_many(&ITEMS, with_taken_name).await), "name");
+    assert_eq!(
+        conflict_index(tx.insert_many(&ITEMS, with_taken_name).await),
+        "name"
+    );
     let with_taken_key = vec![named_row("2", "c"), named_row("1", "d")];
-    assert_eq!(taken(tx.insert_many(&ITEMS, with_taken_key).await), "key");
+    assert_eq!(
+        conflict_index(tx.insert_many(&ITEMS, with_taken_key).await),
+        "key"
+    );
     let with_one_name_twice = vec![named_row("2", "c"), named_row("3", "c")];
     assert_eq!(
-        taken(tx.insert_many(&ITEMS, with_one_name_twice).await),
+        conflict_index(tx.insert_many(&ITEMS, with_one_name_twice).await),
         "name"
     );
     let seen = rows_of(tx.as_mut(), &of("batch")).await;
-    assert_eq!(ids(&seen.unwrap_or_default()), named("batch", &["0", "1"]));
+    assert_eq!(ids(&seen.unwrap_or_default()), keys("batch", &["0", "1"]));
     let free = vec![named_row("2", "c"), named_row("3", "d")];
     assert!(tx.insert_many(&ITEMS, free).await.is_ok());
     assert!(tx.commit().await.is_ok());
@@ -100,7 +106,7 @@ pub(super) async fn many_rows_are_replaced_as_one(store: Arc<dyn RowStore>) {
     assert_eq!(read(&store, &of("replace")).await, expected);
 }
 
-pub(super) async fn a_row_takes_the_place_another_one_of_the_batch_leaves(
+pub(super) async fn a_row_can_take_over_a_unique_key_from_another_row_of_the_batch(
     store: Arc<dyn RowStore>,
 ) {
     let active = with(item("handover", "1", 0), "state", Value::text("active"));
@@ -116,10 +122,10 @@ pub(super) async fn a_row_takes_the_place_another_one_of_the_batch_leaves(
     });
     assert!(replaced.await.is_ok());
     let active = of("handover").filter(crate::Filter::eq("state", "active"));
-    assert_eq!(ids(&read(&store, &active).await), named("handover", &["2"]));
+    assert_eq!(ids(&read(&store, &active).await), keys("handover", &["2"]));
 }
 
-pub(super) async fn a_batch_with_a_changed_row_or_a_taken_place_is_to_be_run_again(
+pub(super) async fn a_batch_with_a_changed_row_or_a_taken_unique_key_must_be_retried(
     store: Arc<dyn RowStore>,
 ) {
     let rows: Vec<Row> = ["1", "2", "3"]

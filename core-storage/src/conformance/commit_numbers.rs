@@ -5,14 +5,16 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, Work, add, item, of, open, rows_of, shown, visible, with, write};
+use super::fixture::{
+    ITEMS, Work, add, item, of, open, rows_of, rows_or_panic, visible, with, write,
+};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, VERSION};
 use crate::value::{Row, Value};
 
-pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowStore>) {
+pub(super) async fn equal_commit_numbers_mean_equal_rows(store: Arc<dyn RowStore>) {
     let mut before = open(&store, Mode::Read).await;
     assert_eq!(visible(&mut before, "numbers").await, 0);
     let Some(number) = before.commit_number(&ITEMS, None) else {
@@ -133,7 +135,9 @@ async fn replace(
         .await
 }
 
-pub(super) async fn a_change_moves_the_commit_numbers_of_what_it_changes(store: Arc<dyn RowStore>) {
+pub(super) async fn a_change_changes_the_commit_numbers_of_the_affected_platforms(
+    store: Arc<dyn RowStore>,
+) {
     let parts = [None, Some("moves-a"), Some("moves-b")];
     let all = Select::of(&ITEMS).filter(Filter::Prefix(PLATFORM, "moves-".to_owned()));
     let select = |part: Option<&str>| part.map_or_else(|| all.clone(), of);
@@ -143,7 +147,11 @@ pub(super) async fn a_change_moves_the_commit_numbers_of_what_it_changes(store: 
         let mut before = open(&store, Mode::Read).await;
         for part in parts {
             let number = before.commit_number(&ITEMS, part);
-            seen.push((part, shown(&mut before, &select(part)).await, number));
+            seen.push((
+                part,
+                rows_or_panic(&mut before, &select(part)).await,
+                number,
+            ));
         }
         drop(before);
         assert!(write(&store, change).await.is_ok(), "{name}");
@@ -151,7 +159,7 @@ pub(super) async fn a_change_moves_the_commit_numbers_of_what_it_changes(store: 
         let mut changed = 0;
         for (part, old, old_number) in seen {
             let number = after.commit_number(&ITEMS, part);
-            if shown(&mut after, &select(part)).await != old {
+            if rows_or_panic(&mut after, &select(part)).await != old {
                 changed += 1;
                 let stays = number.is_some() && number == old_number;
                 assert!(!stays, "{name}: the number of {part:?} stays");

@@ -158,7 +158,7 @@ pub(super) async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx
 }
 
 /// Returns the rows of a query. Panics if the unit cannot read them.
-pub(super) async fn shown(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> {
+pub(super) async fn rows_or_panic(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> {
     match rows_of(tx.as_mut(), select).await {
         Ok(rows) => rows,
         Err(error) => panic!("a read failed: {error}"),
@@ -167,7 +167,7 @@ pub(super) async fn shown(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> 
 
 /// Returns the number of the platform's rows that a unit sees.
 pub(super) async fn visible(tx: &mut Box<dyn RowTx>, platform: &str) -> usize {
-    shown(tx, &of(platform)).await.len()
+    rows_or_panic(tx, &of(platform)).await.len()
 }
 
 /// Returns the rows of a query inside a unit.
@@ -200,6 +200,6 @@ pub(super) fn ids(rows: &[Row]) -> Vec<String> {
     rows.iter().map(id).collect()
 }
 
-pub(super) fn named(platform: &str, ids: &[&str]) -> Vec<String> {
+pub(super) fn keys(platform: &str, ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| format!("{platform}-{id}")).collect()
 }

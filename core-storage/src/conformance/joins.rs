@@ -59,7 +59,7 @@ async fn joined(
     Ok(found)
 }
 
-pub(super) async fn each_row_is_shown_with_those_joined_to_it(store: Arc<dyn RowStore>) {
+pub(super) async fn each_row_is_returned_with_its_joined_rows(store: Arc<dyn RowStore>) {
     let owner = "joins";
     let below = |id, rank, parent: &str| {
         let parent = Value::text(&format!("{owner}-{parent}"));

@@ -19,7 +19,7 @@ async fn insert_pair(store: &FaultStore, rank: i64) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-pub(super) async fn a_unit_whose_answer_is_lost_is_there_as_a_whole_or_not_at_all(
+pub(super) async fn a_unit_whose_reply_is_lost_is_applied_completely_or_not_at_all(
     store: Arc<dyn RowStore>,
 ) {
     let faults = FaultStore::new(store.clone());

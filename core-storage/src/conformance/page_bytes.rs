@@ -89,7 +89,7 @@ fn entries(unit: &mut dyn UnitOfWork) -> &mut dyn Repository<AuditEntry> {
 pub(super) async fn run(store: &Arc<dyn Store>) {
     large_versions_are_listed_on_more_pages(store).await;
     large_audit_entries_are_listed_on_more_pages(store).await;
-    a_large_tree_is_answered_in_part(store).await;
+    a_large_tree_is_returned_partially(store).await;
 }
 
 async fn large_versions_are_listed_on_more_pages(store: &Arc<dyn Store>) {
@@ -162,7 +162,7 @@ async fn assert_paged<R: Persisted>(
     }
 }
 
-async fn a_large_tree_is_answered_in_part(store: &Arc<dyn Store>) {
+async fn a_large_tree_is_returned_partially(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let root = "page-bytes";
     let mut tree = vec![entity(root, root, None)];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fixture::{ITEMS, add, ids, item, named, of, read, with};
+use super::fixture::{ITEMS, add, ids, item, keys, of, read, with};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::value::{Row, Value};
@@ -97,10 +97,10 @@ pub(super) async fn null_is_neither_equal_nor_unequal(store: Arc<dyn RowStore>) 
     assert!(found(Filter::ne("amount", 1)).await.is_empty());
     assert_eq!(
         found(Filter::eq("amount", 1)).await,
-        named("null", &["some"])
+        keys("null", &["some"])
     );
     let either = Filter::Or(vec![Filter::ne("amount", 1), Filter::IsNull("amount")]);
-    assert_eq!(found(either).await, named("null", &["none"]));
+    assert_eq!(found(either).await, keys("null", &["none"]));
 }
 
 pub(super) async fn text_is_ordered_by_its_bytes(store: Arc<dyn RowStore>) {
@@ -122,10 +122,10 @@ pub(super) async fn text_is_ordered_by_its_bytes(store: Arc<dyn RowStore>) {
     add(&store, rows).await;
     assert_eq!(
         ids(&read(&store, &of("text")).await),
-        named("text", &in_order)
+        keys("text", &in_order)
     );
     let descending = of("text").order_by_desc("id");
-    let mut reversed = named("text", &in_order);
+    let mut reversed = keys("text", &in_order);
     reversed.reverse();
     assert_eq!(ids(&read(&store, &descending).await), reversed);
 }

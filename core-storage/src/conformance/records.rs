@@ -86,10 +86,10 @@ pub(super) async fn ok<T>(work: impl Future<Output = Result<T, StoreError>>) -> 
 /// Runs the cases on an empty store.
 pub(super) async fn run(store: &Arc<dyn Store>) {
     versions_guard_changes(store).await;
-    pages_hold_every_record_once(store).await;
+    pages_contain_every_record_once(store).await;
     cursors_cannot_be_forged(store).await;
     records_of_another_platform_do_not_exist(store).await;
-    a_commit_answers_the_effects_of_the_unit(store).await;
+    a_commit_returns_the_effects_of_the_unit(store).await;
 }
 
 async fn versions_guard_changes(store: &Arc<dyn Store>) {
@@ -132,7 +132,7 @@ async fn versions_guard_changes(store: &Arc<dyn Store>) {
     ok(unit.commit()).await;
 }
 
-async fn pages_hold_every_record_once(store: &Arc<dyn Store>) {
+async fn pages_contain_every_record_once(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     for n in 0..20 {
         ok(templates(unit.as_mut()).insert(template(n))).await;
@@ -235,7 +235,7 @@ async fn records_of_another_platform_do_not_exist(store: &Arc<dyn Store>) {
     unit.rollback().await;
 }
 
-async fn a_commit_answers_the_effects_of_the_unit(store: &Arc<dyn Store>) {
+async fn a_commit_returns_the_effects_of_the_unit(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     unit.effects().add(Effect::JobReady);
     let effects = ok(unit.commit()).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, add, ids, item, named, of, read};
+use super::fixture::{ITEMS, add, ids, item, keys, of, read};
 use crate::row_store::RowStore;
 
 /// Opens the engine twice, and checks that the second one sees what the first one committed. For durable engines.
@@ -23,5 +23,5 @@ pub async fn restart<F: Future<Output = Arc<dyn RowStore>>>(open: impl Fn() -> F
     drop(store);
     let store = open().await;
     let found = ids(&read(&store, &of("restart")).await);
-    assert_eq!(found, named("restart", &["kept"]));
+    assert_eq!(found, keys("restart", &["kept"]));
 }

@@ -25,7 +25,7 @@ pub(super) async fn every_value_round_trips(store: Arc<dyn RowStore>) {
     assert_eq!(read(&store, &of("values")).await, vec![row, nulls]);
 }
 
-pub(super) async fn an_update_changes_matching_rows_alone(store: Arc<dyn RowStore>) {
+pub(super) async fn an_update_changes_only_matching_rows(store: Arc<dyn RowStore>) {
     let rows: Vec<_> = (0..3).map(|n| item("update", &n.to_string(), n)).collect();
     add(&store, rows.clone()).await;
     let changed = write(&store, |tx| {
@@ -52,7 +52,7 @@ pub(super) async fn an_update_changes_matching_rows_alone(store: Arc<dyn RowStor
     assert_eq!(read(&store, &of("update")).await, expected[..1]);
 }
 
-pub(super) async fn a_row_that_is_only_added_is_never_changed_or_deleted(store: Arc<dyn RowStore>) {
+pub(super) async fn an_append_only_row_cannot_be_changed_or_deleted(store: Arc<dyn RowStore>) {
     let (seals, all) = (AuditSeal::TABLE, Filter::all());
     for attempt in 0..3 {
         let mut tx = open(&store, Mode::Write).await;

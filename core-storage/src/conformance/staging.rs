@@ -80,13 +80,13 @@ async fn promote(store: &Arc<dyn Store>, numbers: &[i64]) -> u64 {
 
 /// Runs the cases on a store without entries.
 pub(super) async fn run(store: &Arc<dyn Store>) {
-    staged_records_are_read_among_the_others(store).await;
-    a_total_that_is_known_is_that_of_the_promoted(store).await;
-    a_promoted_record_gives_way_to_what_has_its_key(store).await;
+    reads_return_staged_and_promoted_records(store).await;
+    a_known_total_counts_only_promoted_records(store).await;
+    a_promoted_record_does_not_replace_a_record_with_its_key(store).await;
 }
 
 /// Every read returns the same records, whichever of them are promoted.
-async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
+async fn reads_return_staged_and_promoted_records(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let new = entries(unit.as_mut());
     ok(new.append_many((0..7).map(entry).collect())).await;
@@ -134,7 +134,7 @@ async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
 }
 
 /// A known total counts only the promoted records; the staged records are counted in addition.
-async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
+async fn a_known_total_counts_only_promoted_records(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let more = entries(unit.as_mut());
     ok(more.append_many(vec![entry(7), entry(8)])).await;
@@ -167,7 +167,7 @@ async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
 }
 
 /// An entry whose key is taken is not promoted, and does not prevent the promotion of others.
-async fn a_promoted_record_gives_way_to_what_has_its_key(store: &Arc<dyn Store>) {
+async fn a_promoted_record_does_not_replace_a_record_with_its_key(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let again = AuditEntry {
         action: "thing.unmade".to_owned(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::port::{Direction, Mode};
 
-use super::fixture::{ITEMS, add, ids, item, named, with, write};
+use super::fixture::{ITEMS, add, ids, item, keys, with, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::value::{ReadRow, Row, Value};
@@ -35,7 +35,7 @@ pub(super) async fn walks_go_both_directions_in_order(store: Arc<dyn RowStore>) 
     ];
     add(&store, rows).await;
     let (up, down) = (Direction::Ancestors, Direction::Descendants);
-    let of = |ids: &[&str]| named("tree", ids);
+    let of = |ids: &[&str]| keys("tree", ids);
     let all = of(&["a", "b", "a1", "b1", "a1x"]);
     assert_eq!(walk(&store, "tree-root", down, 32).await, all);
     assert_eq!(walk(&store, "tree-root", down, 1).await, of(&["a", "b"]));
@@ -91,7 +91,7 @@ pub(super) async fn a_cycle_ends_the_walk(store: Arc<dyn RowStore>) {
         })
     });
     assert!(matches!(closed.await, Ok(1)));
-    let of = |ids: &[&str]| named("cycle", ids);
+    let of = |ids: &[&str]| keys("cycle", ids);
     let down = walk(&store, "cycle-a", Direction::Descendants, 32).await;
     assert_eq!(down, of(&["b", "c"]));
     let up = walk(&store, "cycle-a", Direction::Ancestors, 32).await;

@@ -37,7 +37,7 @@ pub(super) async fn a_conflict_names_its_index_and_leaves_the_unit_active(
     assert_eq!(read(&store, &of("unique")).await.len(), 4);
 }
 
-pub(super) async fn a_partial_index_covers_matching_rows_alone(store: Arc<dyn RowStore>) {
+pub(super) async fn a_partial_index_covers_only_matching_rows(store: Arc<dyn RowStore>) {
     let active = |id| with(item("partial", id, 0), "state", Value::text("active"));
     add(&store, vec![active("1"), item("partial", "2", 0)]).await;
     let mut tx = open(&store, Mode::Write).await;

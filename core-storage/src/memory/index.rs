@@ -145,16 +145,16 @@ impl<'p> Borrow<dyn IndexPosition + 'p> for Entry {
 pub(super) struct Edge<'q> {
     values: [&'q Value; MAX_PARTS],
     len: usize,
-    behind: bool,
+    is_after: bool,
 }
 
 impl<'q> Edge<'q> {
     /// Returns the edge before the first entry of the index.
-    pub(super) fn before_all() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             values: [&NULL; MAX_PARTS],
             len: 0,
-            behind: false,
+            is_after: false,
         }
     }
 
@@ -168,8 +168,8 @@ impl<'q> Edge<'q> {
     }
 
     /// Returns the edge after the entries that start with the values.
-    pub(super) const fn behind(mut self) -> Self {
-        self.behind = true;
+    pub(super) const fn after(mut self) -> Self {
+        self.is_after = true;
         self
     }
 
@@ -201,7 +201,7 @@ impl IndexPosition for Edge<'_> {
     fn part(&self, n: usize) -> Part<'_> {
         match self.values[..self.len].get(n) {
             Some(value) => Part::Value(value),
-            None if self.behind => Part::End,
+            None if self.is_after => Part::End,
             None => Part::Start,
         }
     }
@@ -321,12 +321,12 @@ impl Index {
             return None;
         }
         let compared = columns.iter().take(usize::from(self.shape.columns.len));
-        let from = compared.fold(Edge::before_all(), |edge, at| edge.with(value(row, *at)));
+        let from = compared.fold(Edge::start(), |edge, at| edge.with(value(row, *at)));
         let is_taken_by = |other: &SharedRow| {
             let same = |at: &usize| value(other, *at) == value(row, *at);
             value(other, KEY) != value(row, KEY) && columns.iter().all(same)
         };
-        let mut others = self.range(&from, &from.behind());
+        let mut others = self.range(&from, &from.after());
         others.any(is_taken_by).then_some(name)
     }
 

@@ -160,7 +160,7 @@ impl MemoryTx {
     }
 
     /// Returns the stored rows to replace, each with its replacement.
-    fn replaced(
+    fn pair_with_stored(
         &self,
         table: &'static Table,
         replacements: Vec<Replacement>,
@@ -199,7 +199,7 @@ impl RowTx for MemoryTx {
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError> {
-        let replaced = self.replaced(table, rows)?;
+        let replaced = self.pair_with_stored(table, rows)?;
         let outcome = self.state()?.replace(table, replaced);
         outcome.map_err(StoreError::retry)
     }
@@ -217,7 +217,7 @@ impl RowTx for MemoryTx {
         let set: Vec<(usize, Value)> = set.iter().filter_map(position).collect();
         let count = matching.len() as u64;
         let changed = matching.into_iter().map(|old| {
-            let new = rows::changed(&old, &set);
+            let new = rows::with_values(&old, &set);
             (old, new)
         });
         self.state()?.replace(table, changed)?;
@@ -279,7 +279,7 @@ impl RowTx for MemoryTx {
                 let joined = |filter| self.matching(join.table, &filter).pop();
                 rows.push(filter.and_then(joined));
             }
-            visit(&join::shown(&rows))?;
+            visit(&join::as_refs(&rows))?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(super) struct Scan<'r, 'q> {
     /// direction.
     pub(super) in_order: Option<Direction>,
     /// The number of first parts of the index that the query fixes.
-    fixed: usize,
+    fixed_parts: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +95,13 @@ impl<'q> Query<'q> {
     /// Returns the best scan of one index; `None` if no row can match.
     pub(super) fn scan<'r>(&'q self, rows: &'r Rows) -> Option<Scan<'r, 'q>> {
         if let Some(key) = self.fixed(KEY) {
-            let at = Edge::before_all().with(key);
+            let at = Edge::start().with(key);
             return Some(Scan {
                 index: rows.by_key()?,
                 from: at,
-                to: at.behind(),
+                to: at.after(),
                 in_order: self.after.is_none().then_some(Direction::Forwards),
-                fixed: 1,
+                fixed_parts: 1,
             });
         }
         let usable = rows
@@ -116,20 +116,20 @@ impl<'q> Query<'q> {
             from,
             to,
             in_order: rank.in_order(),
-            fixed: rank.fixed,
+            fixed_parts: rank.fixed,
         })
     }
 
     /// Splits the query into queries that together match the same rows, if each of them has a better scan than the
     /// whole query. This is the case for a disjunction whose parts have separate indexes.
     pub(super) fn union(&self, rows: &Rows, scan: &Scan<'_, '_>) -> Option<Vec<Query<'q>>> {
-        let fixed = scan.fixed;
+        let fixed = scan.fixed_parts;
         let split = |(at, test): (usize, &Test<'q>)| {
             let branches = test.alternatives()?.into_iter();
             let branches: Vec<Query<'q>> = branches.map(|tests| self.with(at, tests)).collect();
             let is_better = |query: &Query<'_>| {
                 let scan = query.scan(rows);
-                scan.is_none_or(|scan| scan.fixed > fixed)
+                scan.is_none_or(|scan| scan.fixed_parts > fixed)
             };
             branches.iter().all(is_better).then_some(branches)
         };
@@ -158,8 +158,8 @@ impl<'q> Query<'q> {
         Rank {
             one_row: index.is_unique_by(fixed),
             fixed,
-            limited: self.limit < usize::MAX && direction.is_some(),
-            ranged: next.is_some_and(|at| self.tests.iter().any(|test| test.bounds(at))),
+            stops_at_limit: self.limit < usize::MAX && direction.is_some(),
+            has_range: next.is_some_and(|at| self.tests.iter().any(|test| test.bounds(at))),
             forwards: direction == Some(Direction::Forwards),
             backwards: direction == Some(Direction::Backwards),
         }
@@ -209,8 +209,8 @@ impl<'q> Query<'q> {
     ) -> (Edge<'q>, Edge<'q>) {
         let mut parts = index.parts();
         let values = parts.by_ref().take(fixed).filter_map(|at| self.fixed(at));
-        let prefix = values.fold(Edge::before_all(), Edge::with);
-        let (mut from, mut to) = (prefix, prefix.behind());
+        let prefix = values.fold(Edge::start(), Edge::with);
+        let (mut from, mut to) = (prefix, prefix.after());
         if let Some(next) = index.parts().nth(fixed) {
             for test in &self.tests {
                 (from, to) = narrow(test, next, prefix, from, to);
@@ -224,7 +224,7 @@ impl<'q> Query<'q> {
             let rest = index.parts().skip(fixed).filter_map(in_position);
             let start = rest.fold(prefix, Edge::with);
             match direction {
-                Direction::Forwards => from = from.max(start.behind()),
+                Direction::Forwards => from = from.max(start.after()),
                 Direction::Backwards => to = to.min(start),
             }
         }
@@ -244,10 +244,10 @@ fn narrow<'q>(
         Test::Compare(at, op, value) if *at == column => {
             let value = prefix.with(value);
             match op {
-                Op::Gt => (from.max(value.behind()), to),
+                Op::Gt => (from.max(value.after()), to),
                 Op::Ge => (from.max(value), to),
                 Op::Lt => (from, to.min(value)),
-                Op::Le => (from, to.min(value.behind())),
+                Op::Le => (from, to.min(value.after())),
                 Op::Eq | Op::Ne => (from, to),
             }
         }
@@ -268,9 +268,9 @@ struct Rank {
     /// The number of fixed columns.
     fixed: usize,
     /// The scan stops at the limit.
-    limited: bool,
+    stops_at_limit: bool,
     /// The column after the fixed ones has a bound.
-    ranged: bool,
+    has_range: bool,
     /// A forward scan returns the rows in the order of the query.
     forwards: bool,
     /// A backward scan returns the rows in the order of the query.

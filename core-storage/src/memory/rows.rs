@@ -49,7 +49,7 @@ impl Rows {
 
     /// Returns the row with this key.
     pub(super) fn get(&self, key: &Value) -> Option<&SharedRow> {
-        self.by_key()?.get(&Edge::before_all().with(key))
+        self.by_key()?.get(&Edge::start().with(key))
     }
 
     fn conflict(&self, index: &'static str) -> StoreError {
@@ -70,7 +70,7 @@ impl Rows {
         if let Some(name) = self.indexes.iter().find_map(|index| index.conflict(row)) {
             return Err(self.conflict(name));
         }
-        self.add(row);
+        self.insert_unchecked(row);
         Ok(())
     }
 
@@ -84,19 +84,19 @@ impl Rows {
         if let Some(name) = changed.find_map(|index| index.conflict(new)) {
             return Err(self.conflict(name));
         }
-        self.exchange(old, new);
+        self.replace_unchecked(old, new);
         Ok(())
     }
 
     /// Like [`Rows::insert`], without the check for conflicts.
-    pub(super) fn add(&mut self, row: &SharedRow) {
+    pub(super) fn insert_unchecked(&mut self, row: &SharedRow) {
         for index in &mut self.indexes {
             index.insert(row);
         }
     }
 
     /// Like [`Rows::replace`], without the check for conflicts.
-    pub(super) fn exchange(&mut self, old: &SharedRow, new: &SharedRow) {
+    pub(super) fn replace_unchecked(&mut self, old: &SharedRow, new: &SharedRow) {
         for index in &mut self.indexes {
             // An entry that stays at its position is overwritten.
             if !index.is_same_for(old, new) {
@@ -114,7 +114,7 @@ impl Rows {
 }
 
 /// Returns a changed copy of a row.
-pub(super) fn changed(row: &SharedRow, set: &[(usize, Value)]) -> SharedRow {
+pub(super) fn with_values(row: &SharedRow, set: &[(usize, Value)]) -> SharedRow {
     let mut next = row.to_vec();
     for (at, value) in set {
         if let Some(stored) = next.get_mut(*at) {

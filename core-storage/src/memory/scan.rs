@@ -28,9 +28,11 @@ pub(super) fn visit<E>(
             .try_for_each(visit);
     }
     match scan.in_order {
-        Some(Direction::Forwards) => passing(&scan, query).take(query.limit).try_for_each(visit),
+        Some(Direction::Forwards) => matching_rows(&scan, query)
+            .take(query.limit)
+            .try_for_each(visit),
         Some(Direction::Backwards) => {
-            let passing = passing(&scan, query).rev();
+            let passing = matching_rows(&scan, query).rev();
             passing.take(query.limit).try_for_each(visit)
         }
         None => sorted(&scan, query).into_iter().try_for_each(&mut visit),
@@ -61,7 +63,7 @@ pub(super) fn collect(rows: &Rows, query: &Query<'_>) -> Vec<SharedRow> {
 }
 
 /// Returns the matching rows of a scan, in the order of its index.
-fn passing<'r>(
+fn matching_rows<'r>(
     scan: &Scan<'r, '_>,
     query: &Query<'_>,
 ) -> impl DoubleEndedIterator<Item = &'r SharedRow> {
@@ -75,15 +77,17 @@ fn passing<'r>(
 
 /// Returns the matching rows of a scan whose index has another order than the query.
 fn sorted<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
-    let passing = passing(scan, query);
-    let mut found: Vec<&SharedRow> = passing.filter(|row| is_behind(query, row)).collect();
+    let passing = matching_rows(scan, query);
+    let mut found: Vec<&SharedRow> = passing
+        .filter(|row| is_after_position(query, row))
+        .collect();
     sort(query, &mut found);
     found.truncate(query.limit);
     found
 }
 
 /// Returns whether the row is after the position at which the query starts.
-fn is_behind(query: &Query<'_>, row: &SharedRow) -> bool {
+fn is_after_position(query: &Query<'_>, row: &SharedRow) -> bool {
     query.after.is_none_or(|after| {
         let ordering = compare(
             &query.order,
@@ -106,7 +110,7 @@ fn with_keys<'r>(
     let passes = |row: &&SharedRow| {
         #[cfg(test)]
         visited::add();
-        matches(before, row) && matches(others, row) && is_behind(query, row)
+        matches(before, row) && matches(others, row) && is_after_position(query, row)
     };
     let named = keys.iter().filter_map(|key| rows.get(key));
     let mut found: Vec<&SharedRow> = named.filter(passes).collect();
@@ -124,9 +128,11 @@ fn union<'r>(rows: &'r Rows, query: &Query<'_>, branches: &[Query<'_>]) -> Vec<&
             continue;
         };
         match scan.in_order {
-            Some(Direction::Forwards) => found.extend(passing(&scan, branch).take(branch.limit)),
+            Some(Direction::Forwards) => {
+                found.extend(matching_rows(&scan, branch).take(branch.limit))
+            }
             Some(Direction::Backwards) => {
-                found.extend(passing(&scan, branch).rev().take(branch.limit));
+                found.extend(matching_rows(&scan, branch).rev().take(branch.limit));
             }
             None => found.extend(sorted(&scan, branch)),
         }

@@ -41,14 +41,14 @@ impl Tables {
             return;
         };
         let rows = Arc::make_mut(rows);
-        match change.what {
-            What::Inserted(row) => rows.remove(&row),
-            What::Replaced(old, new) => rows.exchange(&new, &old),
-            What::Removed(row) => rows.add(&row),
+        match change.kind {
+            ChangeKind::Inserted(row) => rows.remove(&row),
+            ChangeKind::Replaced(old, new) => rows.replace_unchecked(&new, &old),
+            ChangeKind::Removed(row) => rows.insert_unchecked(&row),
         }
     }
 
-    fn number(&mut self, began: Began) {
+    fn restore_commit_number(&mut self, began: ChangedTable) {
         if let Some(rows) = self.0.get_mut(began.table) {
             Arc::make_mut(rows).commit_number = began.commit_number;
         }
@@ -59,11 +59,11 @@ impl Tables {
 #[derive(Clone, Debug)]
 struct Change {
     table: usize,
-    what: What,
+    kind: ChangeKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum ChangeKind {
     Inserted(SharedRow),
     Replaced(SharedRow, SharedRow),
     Removed(SharedRow),
@@ -71,7 +71,7 @@ enum What {
 
 /// A table that the open unit has changed, and its commit number before the change.
 #[derive(Clone, Copy, Debug)]
-struct Began {
+struct ChangedTable {
     table: usize,
     commit_number: u64,
 }
@@ -80,7 +80,7 @@ struct Began {
 #[derive(Debug, Default)]
 pub(super) struct State {
     tables: Arc<Tables>,
-    began: Vec<Began>,
+    changed_tables: Vec<ChangedTable>,
     /// The changes of the open unit, in order.
     changes: Vec<Change>,
     /// The tables without those changes. Created when the first reader needs it.
@@ -98,7 +98,7 @@ impl State {
 
     /// Returns the last committed state.
     pub(super) fn snapshot(&mut self) -> Arc<Tables> {
-        if self.began.is_empty() {
+        if self.changed_tables.is_empty() {
             return self.tables.clone();
         }
         let committed = self.committed.get_or_insert_with(|| {
@@ -106,8 +106,8 @@ impl State {
             for change in self.changes.iter().rev() {
                 tables.undo(change.clone());
             }
-            for began in &self.began {
-                tables.number(*began);
+            for began in &self.changed_tables {
+                tables.restore_commit_number(*began);
             }
             Arc::new(tables)
         });
@@ -126,11 +126,13 @@ impl State {
 
     fn has_changed(&self, table: &'static Table) -> bool {
         let at = self.tables.position(table);
-        self.began.iter().any(|began| Some(began.table) == at)
+        self.changed_tables
+            .iter()
+            .any(|began| Some(began.table) == at)
     }
 
     /// Prepares the table for a change of the open unit.
-    fn changing(&mut self, table: &'static Table) -> Changing<'_> {
+    fn writer_of(&mut self, table: &'static Table) -> TableWriter<'_> {
         let has_changed = self.has_changed(table);
         let tables = Arc::make_mut(&mut self.tables);
         let at = tables.position(table).unwrap_or_else(|| {
@@ -139,13 +141,13 @@ impl State {
         });
         let rows = Arc::make_mut(&mut tables.0[at]);
         if !has_changed {
-            self.began.push(Began {
+            self.changed_tables.push(ChangedTable {
                 table: at,
                 commit_number: rows.commit_number,
             });
             rows.commit_number += 1;
         }
-        Changing {
+        TableWriter {
             table: at,
             rows,
             changes: &mut self.changes,
@@ -159,7 +161,7 @@ impl State {
         rows: impl IntoIterator<Item = SharedRow>,
     ) -> Result<(), StoreError> {
         let before = self.changes.len();
-        let mut changing = self.changing(table);
+        let mut changing = self.writer_of(table);
         let inserted = rows.into_iter().try_for_each(|row| changing.insert(row));
         self.undo_after_error(inserted, before)
     }
@@ -171,7 +173,7 @@ impl State {
         rows: impl IntoIterator<Item = (SharedRow, SharedRow)>,
     ) -> Result<(), StoreError> {
         let before = self.changes.len();
-        let mut changing = self.changing(table);
+        let mut changing = self.writer_of(table);
         let replaced = rows
             .into_iter()
             .try_for_each(|(old, new)| changing.replace(old, new));
@@ -180,10 +182,10 @@ impl State {
 
     /// Removes the rows.
     pub(super) fn remove(&mut self, table: &'static Table, rows: Vec<SharedRow>) {
-        let mut changing = self.changing(table);
+        let mut changing = self.writer_of(table);
         for row in rows {
             changing.rows.remove(&row);
-            changing.log(What::Removed(row));
+            changing.log(ChangeKind::Removed(row));
         }
     }
 
@@ -210,7 +212,7 @@ impl State {
 
     /// Makes the changes of the open unit permanent.
     pub(super) fn commit(&mut self) {
-        self.began.clear();
+        self.changed_tables.clear();
         self.changes.clear();
         self.committed = None;
     }
@@ -220,37 +222,37 @@ impl State {
         if let Some(committed) = self.committed.take() {
             self.tables = committed;
             self.changes.clear();
-            self.began.clear();
+            self.changed_tables.clear();
             return;
         }
         self.undo_to(0);
-        for began in std::mem::take(&mut self.began) {
-            Arc::make_mut(&mut self.tables).number(began);
+        for began in std::mem::take(&mut self.changed_tables) {
+            Arc::make_mut(&mut self.tables).restore_commit_number(began);
         }
     }
 }
 
-struct Changing<'s> {
+struct TableWriter<'s> {
     table: usize,
     rows: &'s mut Rows,
     changes: &'s mut Vec<Change>,
 }
 
-impl Changing<'_> {
-    fn log(&mut self, what: What) {
+impl TableWriter<'_> {
+    fn log(&mut self, what: ChangeKind) {
         let table = self.table;
-        self.changes.push(Change { table, what });
+        self.changes.push(Change { table, kind: what });
     }
 
     fn insert(&mut self, row: SharedRow) -> Result<(), StoreError> {
         self.rows.insert(&row)?;
-        self.log(What::Inserted(row));
+        self.log(ChangeKind::Inserted(row));
         Ok(())
     }
 
     fn replace(&mut self, old: SharedRow, new: SharedRow) -> Result<(), StoreError> {
         self.rows.replace(&old, &new)?;
-        self.log(What::Replaced(old, new));
+        self.log(ChangeKind::Replaced(old, new));
         Ok(())
     }
 }

@@ -65,7 +65,7 @@ pub struct PostgresConfig {
     pub keepalive: Keepalive,
     /// The extra time, in addition to `statement_timeout`, after which this process stops waiting for a reply and
     /// closes the connection. Default: 5 s. Without a statement timeout there is no limit.
-    pub answer_margin: Duration,
+    pub reply_margin: Duration,
     /// `client_connection_check_interval`: how often the server checks during a statement whether this process is still
     /// connected. Default: 1 s. Zero leaves the server's setting unchanged; servers before version 14 require zero.
     pub client_check_interval: Duration,
@@ -112,7 +112,7 @@ impl PostgresConfig {
             connect_timeout: Duration::from_secs(3),
             tcp_user_timeout: Duration::from_secs(10),
             keepalive: Keepalive::default(),
-            answer_margin: Duration::from_secs(5),
+            reply_margin: Duration::from_secs(5),
             client_check_interval: Duration::from_secs(1),
             max_idle: Duration::from_secs(10 * 60),
             statement_timeout: Duration::from_secs(20),

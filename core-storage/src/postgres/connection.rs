@@ -20,7 +20,7 @@ use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 use super::connect::{Io, connect};
 use super::options::Options;
 use super::tls::Tls;
-use super::values::{Answer, Bound, type_of};
+use super::values::{Parameter, ResultRow, type_of};
 use crate::sql::Statement;
 use crate::sql::postgres::RunError;
 use crate::value::Visit;
@@ -31,14 +31,14 @@ const MAX_PREPARED: usize = 1_024;
 
 /// How long an abandoned statement may run before it is cancelled. Most statements end sooner than a cancel request
 /// arrives.
-const GRACE: Duration = Duration::from_millis(20);
+const CANCEL_DELAY: Duration = Duration::from_millis(20);
 /// How long a cancelled statement may run before it is cancelled again. A server ignores a cancel request if the
 /// statement has not started yet.
 const CANCEL_PAUSE: Duration = Duration::from_millis(200);
 /// The time without a notification after which a listener checks that the server responds.
-const SILENCE: Duration = Duration::from_secs(30);
+const NOTIFICATION_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum time to end the abandoned work of a connection.
-const MAX_SETTLE: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to the server.
 pub(super) struct Connection {
@@ -105,7 +105,7 @@ impl Driver<'_> {
         match answer_timeout {
             Some(limit) => {
                 let answered = timeout(limit, driven).await;
-                answered.unwrap_or(Err(RunError::Unanswered))
+                answered.unwrap_or(Err(RunError::TimedOut))
             }
             None => driven.await,
         }
@@ -113,7 +113,7 @@ impl Driver<'_> {
 }
 
 /// Runs constant SQL. Returns the number in its last row, if any.
-async fn number(client: &Client, text: &str) -> Result<Option<i64>, RunError> {
+async fn query_number(client: &Client, text: &str) -> Result<Option<i64>, RunError> {
     let messages = client.simple_query(text).await?;
     let rows = messages.iter().rev();
     let mut numbers = rows.filter_map(|message| match message {
@@ -129,7 +129,7 @@ async fn execute(
     statement: &Statement<'_>,
 ) -> Result<u64, RunError> {
     let known = prepared.of(client, statement).await?;
-    let binds = statement.binds.iter().map(Bound);
+    let binds = statement.binds.iter().map(Parameter);
     Ok(client.execute_raw(&known, binds).await?)
 }
 
@@ -138,15 +138,15 @@ async fn fetch(
     prepared: &mut Prepared,
     statement: &Statement<'_>,
     visit: Visit<'_>,
-    shown: &mut bool,
+    has_rows: &mut bool,
 ) -> Result<(), RunError> {
     let known = prepared.of(client, statement).await?;
-    let binds = statement.binds.iter().map(Bound);
+    let binds = statement.binds.iter().map(Parameter);
     let mut rows = pin!(client.query_raw(&known, binds).await?);
     while let Some(row) = rows.try_next().await? {
-        *shown = true;
+        *has_rows = true;
         let (row, columns) = (&row, statement.columns);
-        visit(&Answer { row, columns }).map_err(RunError::Visit)?;
+        visit(&ResultRow { row, columns }).map_err(RunError::Visit)?;
     }
     Ok(())
 }
@@ -215,11 +215,11 @@ impl Connection {
     /// Runs constant SQL. Returns the number in its last row, if any.
     pub(super) async fn number(&mut self, text: &str) -> Result<Option<i64>, RunError> {
         let (driver, client, _) = self.parts();
-        driver.run(number(client, text)).await
+        driver.run(query_number(client, text)).await
     }
 
     /// Runs a query that is not prepared, with text parameters. Returns its rows.
-    pub(super) async fn rows(
+    pub(super) async fn query_rows(
         &mut self,
         query: &str,
         texts: &[&str],
@@ -264,7 +264,7 @@ impl Connection {
         let (driver, client, prepared) = self.parts();
         let fetch = fetch(client, prepared, statement, visit, shown);
         let both = async {
-            let (begun, fetched) = join(number(client, opening), fetch).await;
+            let (begun, fetched) = join(query_number(client, opening), fetch).await;
             Ok((begun?, fetched))
         };
         driver.run(both).await
@@ -288,7 +288,7 @@ impl Connection {
         let (driver, client, prepared) = self.parts();
         let both = async {
             let known = prepared.of(client, statement).await?;
-            let binds = statement.binds.iter().map(Bound);
+            let binds = statement.binds.iter().map(Parameter);
             execute_and_commit(client, &known, binds, commit).await
         };
         driver.run(both).await
@@ -297,13 +297,13 @@ impl Connection {
     /// Ends an abandoned statement and its transaction. Returns whether the connection can be reused. A statement that
     /// takes longer is cancelled, unless it is a commit. The connection is not reused after a cancel request, because a
     /// late request would cancel the next statement.
-    pub(super) async fn settle(&mut self, can_cancel: bool) -> bool {
+    pub(super) async fn end_abandoned_work(&mut self, can_cancel: bool) -> bool {
         let (token, tls) = (self.client.cancel_token(), Tls::clone(&self.tls));
         let mut rollback = pin!(self.batch("ROLLBACK"));
-        if let Ok(rolled_back) = timeout(GRACE, &mut rollback).await {
+        if let Ok(rolled_back) = timeout(CANCEL_DELAY, &mut rollback).await {
             return rolled_back.is_ok();
         }
-        let settled = timeout(MAX_SETTLE, async {
+        let settled = timeout(SETTLE_TIMEOUT, async {
             if !can_cancel {
                 return rollback.await.is_ok();
             }
@@ -331,7 +331,7 @@ impl Connection {
                 }
             }
         });
-        let _ = timeout(MAX_SETTLE, ended).await;
+        let _ = timeout(SETTLE_TIMEOUT, ended).await;
     }
 
     /// Sends constant SQL without waiting for the reply. Statements that are sent later run later. Returns whether it
@@ -357,8 +357,8 @@ impl Connection {
 
     /// Waits for the next notification of a channel that the connection listens to. After a long silence it checks that
     /// the server responds, and also returns, because a notification may have come with the reply.
-    pub(super) async fn notified(&mut self) -> Result<(), RunError> {
-        match timeout(SILENCE, self.next_notification()).await {
+    pub(super) async fn wait_for_notification(&mut self) -> Result<(), RunError> {
+        match timeout(NOTIFICATION_CHECK_INTERVAL, self.next_notification()).await {
             Ok(notified) => notified,
             Err(_) => self.batch("").await,
         }

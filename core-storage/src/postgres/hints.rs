@@ -17,9 +17,9 @@ use crate::sql::ddl::quoted;
 use crate::sql::postgres::RunError;
 
 /// The minimum time between two notifications.
-const PAUSE: Duration = Duration::from_millis(20);
+const MIN_NOTIFY_INTERVAL: Duration = Duration::from_millis(20);
 /// The pause before a lost connection is opened again.
-const RECONNECT: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 /// A channel of hints. One connection listens and one notifies; both are opened again when they are lost. A hint can be
 /// lost with its connection, and several hints can arrive as one. Receivers must therefore also poll from time to time.
@@ -27,8 +27,8 @@ const RECONNECT: Duration = Duration::from_secs(1);
 /// Dropping it closes the connections.
 #[derive(Debug)]
 pub struct Hints {
-    to_send: Arc<Notify>,
-    arrived: Arc<Notify>,
+    notify_requested: Arc<Notify>,
+    hint_received: Arc<Notify>,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -49,8 +49,8 @@ impl Hints {
             tokio::spawn(send(sends_with, channel, to_send.clone())),
         ];
         Ok(Self {
-            to_send,
-            arrived,
+            notify_requested: to_send,
+            hint_received: arrived,
             tasks,
         })
     }
@@ -60,13 +60,13 @@ impl Hints {
 impl JobHints for Hints {
     /// Returns immediately. Hints within a short time are sent as one.
     async fn notify(&self) {
-        self.to_send.notify_one();
+        self.notify_requested.notify_one();
     }
 
     /// Waits for a hint. Also returns after the listening connection was opened again, because hints may have been
     /// missed, and after a long silence. Only one task may wait at a time.
     async fn wait_for_hint(&self) {
-        self.arrived.notified().await;
+        self.hint_received.notified().await;
     }
 }
 
@@ -82,7 +82,7 @@ async fn listen(options: Options, channel: &'static str, arrived: Arc<Notify>) {
     loop {
         // The function returns only with an error.
         let _ = listen_once(&options, channel, &arrived).await;
-        sleep(RECONNECT).await;
+        sleep(RECONNECT_DELAY).await;
     }
 }
 
@@ -98,7 +98,7 @@ async fn listen_once(
     // Earlier notifications are not repeated, so wake the receiver once.
     arrived.notify_one();
     loop {
-        let notified = connection.notified().await;
+        let notified = connection.wait_for_notification().await;
         notified.map_err(RunError::into_failure)?;
         arrived.notify_one();
     }
@@ -111,9 +111,9 @@ async fn send(options: Options, channel: &'static str, to_send: Arc<Notify>) {
         to_send.notified().await;
         while send_once(&options, &notify, &mut connection).await.is_err() {
             connection = None;
-            sleep(RECONNECT).await;
+            sleep(RECONNECT_DELAY).await;
         }
-        sleep(PAUSE).await;
+        sleep(MIN_NOTIFY_INTERVAL).await;
     }
 }
 

@@ -32,7 +32,7 @@ use core_domain::port::{Mode, Store};
 
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
-use crate::sql::{Dialect, SqlTx, Texts};
+use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::table::Table;
 use crate::unit::RecordStore;
 
@@ -42,7 +42,7 @@ pub use hints::Hints;
 pub use crate::sql::postgres::PostgresError;
 
 use pool::Pool;
-use unit::Unit;
+use unit::PostgresTx;
 
 /// Opens the store and runs pending migrations. Processes that start at the same time wait for each other.
 ///
@@ -78,13 +78,13 @@ pub async fn rows(
 struct PostgresRows {
     pool: Arc<Pool>,
     clock: Option<Arc<dyn Clock>>,
-    texts: Arc<Texts>,
+    texts: Arc<StatementCache>,
 }
 
 #[async_trait]
 impl RowStore for PostgresRows {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
-        let unit = Unit::begin(&self.pool, mode, self.clock.is_none()).await?;
+        let unit = PostgresTx::begin(&self.pool, mode, self.clock.is_none()).await?;
         let (texts, clock) = (self.texts.clone(), self.clock.clone());
         let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);
         Ok(CheckedTx::wrap(Box::new(tx), mode))

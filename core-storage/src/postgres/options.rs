@@ -10,7 +10,7 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use super::PostgresConfig;
 use super::servers::Servers;
-use super::tls::{Checks, Tls, connector};
+use super::tls::{CertificateChecks, Tls, connector};
 use crate::sql::postgres::{SessionTimeouts, check_schema_name};
 
 /// The driver's default, which means that the URL does not set `keepalives_idle`.
@@ -36,7 +36,7 @@ impl Options {
     pub(super) fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
         // The cause is omitted because it may contain the URL with its password.
         let invalid = || StoreError::backend("the database URL is invalid");
-        let address = Address::of(&config.url);
+        let address = ParsedUrl::of(&config.url);
         let mut options = Config::from_str(&address.url).map_err(|_| invalid())?;
         let root_certificates = config.root_certificates.clone();
         let root_certificates = root_certificates.or(address.root_certificates);
@@ -56,7 +56,7 @@ impl Options {
             servers,
             config: with_time_outs(options, config),
             connect_timeout,
-            answer_timeout: timeouts(config).answer_timeout(config.answer_margin),
+            answer_timeout: timeouts(config).answer_timeout(config.reply_margin),
         };
         let timeouts = timeouts(config);
         let settings = timeouts.settings();
@@ -110,13 +110,13 @@ const fn timeouts(config: &PostgresConfig) -> SessionTimeouts {
 }
 
 /// The URL without the parameters that the driver does not support.
-struct Address {
+struct ParsedUrl {
     url: String,
     mode: Option<String>,
     root_certificates: Option<PathBuf>,
 }
 
-impl Address {
+impl ParsedUrl {
     fn of(url: &str) -> Self {
         let (server, query) = url.split_once('?').unwrap_or((url, ""));
         let mut address = Self {
@@ -141,13 +141,13 @@ impl Address {
 }
 
 /// Returns the TLS mode and the certificate checks of an `sslmode`, as libpq defines them; `None` for an unknown mode.
-fn tls_mode(mode: Option<&str>, has_roots: bool) -> Option<(SslMode, Checks)> {
+fn tls_mode(mode: Option<&str>, has_roots: bool) -> Option<(SslMode, CertificateChecks)> {
     match mode {
-        Some("disable") => Some((SslMode::Disable, Checks::Nothing)),
-        None | Some("allow" | "prefer") => Some((SslMode::Prefer, Checks::Nothing)),
-        Some("require") if !has_roots => Some((SslMode::Require, Checks::Nothing)),
-        Some("require" | "verify-ca") => Some((SslMode::Require, Checks::Issuer)),
-        Some("verify-full") => Some((SslMode::Require, Checks::IssuerAndName)),
+        Some("disable") => Some((SslMode::Disable, CertificateChecks::Nothing)),
+        None | Some("allow" | "prefer") => Some((SslMode::Prefer, CertificateChecks::Nothing)),
+        Some("require") if !has_roots => Some((SslMode::Require, CertificateChecks::Nothing)),
+        Some("require" | "verify-ca") => Some((SslMode::Require, CertificateChecks::Issuer)),
+        Some("verify-full") => Some((SslMode::Require, CertificateChecks::IssuerAndName)),
         Some(_) => None,
     }
 }

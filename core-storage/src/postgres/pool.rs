@@ -19,18 +19,18 @@ use crate::sql::postgres::RunError;
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
 /// A connection and the time at which it was opened.
-struct Opened {
+struct PooledConnection {
     connection: Connection,
     at: Instant,
 }
 
 struct Idle {
-    opened: Opened,
+    opened: PooledConnection,
     since: Instant,
 }
 
 impl Idle {
-    fn is_fit(&self, max_idle: Duration) -> bool {
+    fn is_reusable(&self, max_idle: Duration) -> bool {
         self.since.elapsed() < max_idle && self.opened.at.elapsed() < MAX_AGE
     }
 }
@@ -72,7 +72,7 @@ async fn reap(pool: Weak<Pool>, max_idle: Duration) {
         let Some(pool) = pool.upgrade() else {
             return;
         };
-        pool.idle().retain(|idle| idle.is_fit(max_idle));
+        pool.idle().retain(|idle| idle.is_reusable(max_idle));
     }
 }
 
@@ -102,7 +102,7 @@ impl Pool {
     }
 
     /// Returns a connection to the pool.
-    fn put(&self, opened: Opened) {
+    fn put(&self, opened: PooledConnection) {
         let since = Instant::now();
         self.idle().push(Idle { opened, since });
     }
@@ -134,21 +134,21 @@ impl Pool {
         })
     }
 
-    fn take_idle(&self) -> Option<Opened> {
+    fn take_idle(&self) -> Option<PooledConnection> {
         let mut idle = self.idle();
         while let Some(last) = idle.pop() {
-            if last.is_fit(self.max_idle) {
+            if last.is_reusable(self.max_idle) {
                 return Some(last.opened);
             }
         }
         None
     }
 
-    async fn connect(&self) -> Result<Opened, StoreError> {
+    async fn connect(&self) -> Result<PooledConnection, StoreError> {
         let connected = timeout(self.acquire_timeout, Connection::open(&self.options)).await;
         let connected = connected
             .map_err(|_| StoreError::unavailable("connecting to the database timed out"))?;
-        Ok(Opened {
+        Ok(PooledConnection {
             connection: connected?,
             at: Instant::now(),
         })
@@ -163,7 +163,7 @@ impl Pool {
 
 /// A connection in use. Dropping it returns it to the pool; work in progress is ended first.
 pub(super) struct Lease {
-    opened: Option<Opened>,
+    opened: Option<PooledConnection>,
     /// Whether the connection was opened for this use.
     pub(super) is_new: bool,
     /// The work in progress, or the failed work that left a transaction open.
@@ -192,14 +192,14 @@ impl Lease {
     }
 
     /// Closes the connection instead of returning it to the pool.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn discard(&mut self) {
         self.opened = None;
     }
 
     /// Closes the connection if it is lost, and also the idle ones if the whole server is affected.
-    pub(super) fn note(&mut self, error: &RunError) {
+    pub(super) fn handle_error(&mut self, error: &RunError) {
         if error.is_lost() {
-            self.forget();
+            self.discard();
         }
         if error.is_of_server() {
             self.pool.clear();
@@ -229,8 +229,8 @@ impl Drop for Lease {
 }
 
 /// Ends the work in progress on a connection, and then returns it to the pool or closes it.
-async fn settle(pool: &Pool, mut opened: Opened, can_cancel: bool) {
-    if opened.connection.settle(can_cancel).await {
+async fn settle(pool: &Pool, mut opened: PooledConnection, can_cancel: bool) {
+    if opened.connection.end_abandoned_work(can_cancel).await {
         pool.put(opened);
     } else {
         opened.connection.close().await;

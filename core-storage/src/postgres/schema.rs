@@ -37,7 +37,7 @@ impl MigrationConnection for Connection {
         statement: &'static str,
         texts: &[&str],
     ) -> Result<Vec<(String, String)>, StoreError> {
-        let rows = Self::rows(self, statement, texts).await;
+        let rows = Self::query_rows(self, statement, texts).await;
         let rows = rows.map_err(RunError::into_failure)?;
         let rows = rows
             .iter()

@@ -12,7 +12,7 @@ use crate::value::Visit;
 
 /// A unit of work: a transaction, or single reads on a connection without a transaction. A transaction that is dropped
 /// is rolled back.
-pub(super) struct Unit {
+pub(super) struct PostgresTx {
     lease: Lease,
     mode: Mode,
     state: State,
@@ -24,15 +24,15 @@ pub(super) struct Unit {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// No transaction yet. This statement opens it, and is sent with the first statement of the unit.
-    Before(&'static str),
+    NotStarted(&'static str),
     Open,
     /// The unit has no transaction, or has ended it.
-    Without,
+    NoTransaction,
 }
 
 /// Returns the statement that opens a unit of this mode. `with_now` also reads the time of a writing unit in the same
 /// round trip.
-fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
+fn begin_statement(mode: Mode, with_now: bool) -> Option<&'static str> {
     static WITH_NOW: LazyLock<[Option<String>; 2]> = LazyLock::new(|| {
         [Mode::Write, Mode::ReadCommitted].map(|mode| Some(format!("{}; {}", begin(mode)?, now())))
     });
@@ -44,7 +44,7 @@ fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
     }
 }
 
-impl Unit {
+impl PostgresTx {
     /// Creates a unit that opens its transaction with its first statement.
     pub(super) async fn begin(
         pool: &Arc<Pool>,
@@ -54,28 +54,28 @@ impl Unit {
         Ok(Self {
             lease: pool.acquire().await?,
             mode,
-            state: opening(mode, with_now).map_or(State::Without, State::Before),
+            state: begin_statement(mode, with_now).map_or(State::NoTransaction, State::NotStarted),
             is_fresh: true,
             now: None,
         })
     }
 
     /// Records the outcome of a statement.
-    fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
+    fn finish_statement<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
         self.is_fresh = false;
         self.lease.work = Work::None;
         outcome.map_err(|error| {
-            self.lease.note(&error);
+            self.lease.handle_error(&error);
             error.into_failure()
         })
     }
 
     /// Records that the transaction is open, and its time. If the transaction could not be opened, the connection is
     /// closed so that nothing runs outside of a transaction.
-    fn opened(&mut self, outcome: Result<Option<i64>, RunError>) -> Result<(), StoreError> {
-        let outcome = self.ended(outcome);
+    fn finish_open(&mut self, outcome: Result<Option<i64>, RunError>) -> Result<(), StoreError> {
+        let outcome = self.finish_statement(outcome);
         if outcome.is_err() {
-            self.lease.forget();
+            self.lease.discard();
         }
         self.state = State::Open;
         self.now = outcome?.map(Timestamp::from_millis);
@@ -88,7 +88,7 @@ impl Unit {
         outcome: &Result<T, RunError>,
     ) -> Result<bool, StoreError> {
         // After a reply that timed out, the caller does not wait a second time.
-        let is_lost = |error: &RunError| error.is_lost() && !error.is_unanswered();
+        let is_lost = |error: &RunError| error.is_lost() && !error.is_timed_out();
         let is_lost = outcome.as_ref().is_err_and(is_lost);
         if !is_lost || !self.is_fresh || self.lease.is_new {
             return Ok(false);
@@ -99,7 +99,7 @@ impl Unit {
 
     /// Opens the transaction, unless it is open or the unit has none.
     async fn open(&mut self) -> Result<(), StoreError> {
-        let State::Before(opening) = self.state else {
+        let State::NotStarted(opening) = self.state else {
             return Ok(());
         };
         self.lease.work = Work::Statement;
@@ -107,7 +107,7 @@ impl Unit {
         if self.has_reconnected(&outcome).await? {
             outcome = self.lease.connection()?.number(opening).await;
         }
-        self.opened(outcome)
+        self.finish_open(outcome)
     }
 
     /// Opens the transaction and runs a query in it.
@@ -131,41 +131,41 @@ impl Unit {
             Ok((millis, fetched)) => (Ok(millis), fetched),
             Err(error) => (Err(error), Ok(())),
         };
-        self.opened(millis)?;
-        self.ended(fetched)
+        self.finish_open(millis)?;
+        self.finish_statement(fetched)
     }
 
     /// Ends a transaction that has nothing to make permanent, without waiting for the reply.
-    fn leave(&mut self, text: &str) {
-        let is_open = std::mem::replace(&mut self.state, State::Without) == State::Open;
+    fn end_without_commit(&mut self, text: &str) {
+        let is_open = std::mem::replace(&mut self.state, State::NoTransaction) == State::Open;
         if !is_open || self.lease.work != Work::None {
             return;
         }
         if let Ok(connection) = self.lease.connection()
             && !connection.send(text)
         {
-            self.lease.forget();
+            self.lease.discard();
         }
     }
 
     /// Records the outcome of a commit.
-    fn committed(&mut self, outcome: Result<(), RunError>) -> Result<(), StoreError> {
+    fn finish_commit(&mut self, outcome: Result<(), RunError>) -> Result<(), StoreError> {
         self.lease.work = Work::None;
-        self.state = State::Without;
+        self.state = State::NoTransaction;
         outcome.map_err(|error| {
-            self.lease.note(&error);
+            self.lease.handle_error(&error);
             error.into_commit_failure()
         })
     }
 }
 
-impl Executor for Unit {
+impl Executor for PostgresTx {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
         // A change must not run outside of a transaction, so it is not sent with the statement that opens it.
         self.open().await?;
         self.lease.work = Work::Statement;
         let outcome = self.lease.connection()?.execute(statement).await;
-        self.ended(outcome)
+        self.finish_statement(outcome)
     }
 
     async fn fetch(
@@ -173,7 +173,7 @@ impl Executor for Unit {
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        if let (State::Before(opening), None) = (self.state, statement.changes) {
+        if let (State::NotStarted(opening), None) = (self.state, statement.changes) {
             return self.open_and_fetch(opening, statement, visit).await;
         }
         self.open().await?;
@@ -185,7 +185,7 @@ impl Executor for Unit {
             let connection = self.lease.connection()?;
             outcome = connection.fetch(statement, visit, &mut shown).await;
         }
-        self.ended(outcome)
+        self.finish_statement(outcome)
     }
 
     async fn now(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -198,12 +198,12 @@ impl Executor for Unit {
             return Ok(());
         }
         if self.mode == Mode::Read {
-            self.leave("COMMIT");
+            self.end_without_commit("COMMIT");
             return Ok(());
         }
         self.lease.work = Work::Commit;
         let outcome = self.lease.connection()?.batch("COMMIT").await;
-        self.committed(outcome)
+        self.finish_commit(outcome)
     }
 
     async fn commit_after(mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
@@ -211,20 +211,20 @@ impl Executor for Unit {
         self.lease.work = Work::Statement;
         // If this fails, no commit was sent, and dropping the unit rolls it back.
         let prepared = self.lease.connection()?.prepare(statement).await;
-        self.ended(prepared)?;
+        self.finish_statement(prepared)?;
         self.lease.work = Work::Commit;
         let connection = self.lease.connection()?;
         let outcome = connection.execute_and_commit(statement, "COMMIT").await;
-        self.committed(outcome)
+        self.finish_commit(outcome)
     }
 
     async fn rollback(mut self) {
-        self.leave("ROLLBACK");
+        self.end_without_commit("ROLLBACK");
     }
 }
 
-impl Drop for Unit {
+impl Drop for PostgresTx {
     fn drop(&mut self) {
-        self.leave("ROLLBACK");
+        self.end_without_commit("ROLLBACK");
     }
 }

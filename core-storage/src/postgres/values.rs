@@ -16,7 +16,7 @@ pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
     match bind {
         Bind::One(Type::Bool, _) => PgType::BOOL,
         Bind::One(Type::Int, _) => PgType::INT8,
-        Bind::One(Type::Text | Type::Json, _) | Bind::Made(_) => PgType::TEXT,
+        Bind::One(Type::Text | Type::Json, _) | Bind::Generated(_) => PgType::TEXT,
         Bind::Array(Type::Bool, _) => PgType::BOOL_ARRAY,
         Bind::Array(Type::Int, _) => PgType::INT8_ARRAY,
         Bind::Array(Type::Text | Type::Json, _) => PgType::TEXT_ARRAY,
@@ -25,12 +25,12 @@ pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
 
 /// A parameter for the driver. The driver logs its `Debug` output, which contains no value.
 #[derive(Debug)]
-pub(super) struct Bound<'b, 'q>(pub(super) &'b Bind<'q>);
+pub(super) struct Parameter<'b, 'q>(pub(super) &'b Bind<'q>);
 
-impl ToSql for Bound<'_, '_> {
+impl ToSql for Parameter<'_, '_> {
     fn to_sql(&self, kind: &PgType, out: &mut BytesMut) -> Encoded {
         match self.0 {
-            Bind::Made(text) => text.to_sql(kind, out),
+            Bind::Generated(text) => text.to_sql(kind, out),
             Bind::One(_, value) => encode(*value, kind, out),
             Bind::Array(Type::Bool, values) => array(values, ValueRef::as_bool).to_sql(kind, out),
             Bind::Array(Type::Int, values) => array(values, ValueRef::as_int).to_sql(kind, out),
@@ -62,12 +62,12 @@ fn array<'v, T>(values: &[ValueRef<'v>], of: fn(ValueRef<'v>) -> Option<T>) -> V
 }
 
 /// A row that the server has sent.
-pub(super) struct Answer<'r> {
+pub(super) struct ResultRow<'r> {
     pub(super) row: &'r Row,
     pub(super) columns: &'r [Column],
 }
 
-impl ReadRow for Answer<'_> {
+impl ReadRow for ResultRow<'_> {
     fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError> {
         let Some(column) = self.columns.get(at) else {
             return Ok(ValueRef::Null);

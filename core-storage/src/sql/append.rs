@@ -1,7 +1,7 @@
 //! A queue of rows that cannot conflict. They are written in one statement, whatever their tables, when the unit uses
 //! their table or commits.
 
-use super::text::Writer;
+use super::text::StatementWriter;
 use super::{batch, render};
 use crate::table::Table;
 use crate::value::Row;
@@ -10,7 +10,7 @@ use crate::value::Row;
 const PARTS: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 
 /// The queued rows of one table.
-pub(super) struct Part {
+pub(super) struct QueuedRows {
     pub(super) table: &'static Table,
     rows: Vec<Row>,
     /// Whether the rows replace the rows with their keys, which the unit has locked.
@@ -19,9 +19,9 @@ pub(super) struct Part {
 
 /// The queue of rows.
 #[derive(Default)]
-pub(super) struct Appended(Vec<Part>);
+pub(super) struct AppendQueue(Vec<QueuedRows>);
 
-impl Appended {
+impl AppendQueue {
     pub(super) fn add(&mut self, table: &'static Table, rows: Vec<Row>) {
         let mut parts = self.0.iter_mut();
         match parts.find(|part| part.table == table && !part.replaces) {
@@ -36,7 +36,7 @@ impl Appended {
     }
 
     fn push(&mut self, table: &'static Table, rows: Vec<Row>, replaces: bool) {
-        self.0.push(Part {
+        self.0.push(QueuedRows {
             table,
             rows,
             replaces,
@@ -48,13 +48,13 @@ impl Appended {
     }
 
     /// Splits the parts into groups. Each group becomes one statement.
-    pub(super) fn statements(&self) -> impl DoubleEndedIterator<Item = &[Part]> {
+    pub(super) fn statements(&self) -> impl DoubleEndedIterator<Item = &[QueuedRows]> {
         self.0.chunks(PARTS.len())
     }
 }
 
 /// Writes an insert of the rows of all parts.
-pub(super) fn insert_parts<'q>(w: &mut Writer<'q>, parts: &'q [Part]) {
+pub(super) fn insert_parts<'q>(w: &mut StatementWriter<'q>, parts: &'q [QueuedRows]) {
     let Some((last, before)) = parts.split_last() else {
         return;
     };
@@ -70,7 +70,7 @@ pub(super) fn insert_parts<'q>(w: &mut Writer<'q>, parts: &'q [Part]) {
     insert_part(w, last);
 }
 
-fn insert_part<'q>(w: &mut Writer<'q>, part: &'q Part) {
+fn insert_part<'q>(w: &mut StatementWriter<'q>, part: &'q QueuedRows) {
     insert_new(w, part.table, &part.rows);
     if part.replaces {
         batch::or_replace(w, part.table);
@@ -78,7 +78,7 @@ fn insert_part<'q>(w: &mut Writer<'q>, part: &'q Part) {
 }
 
 /// Writes an insert of rows that cannot conflict.
-pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
+pub(super) fn insert_new<'q>(w: &mut StatementWriter<'q>, table: &Table, rows: &'q [Row]) {
     match rows {
         [row] => render::insert_new(w, table, row),
         rows => batch::insert_new_rows(w, table, rows),

@@ -2,20 +2,20 @@
 
 use super::dialect::Dialect;
 use super::statement::Bind;
-use super::text::Writer;
+use super::text::StatementWriter;
 use crate::row_store::Replacement;
 use crate::table::{Table, Type, VERSION};
 use crate::value::{Row, Value, ValueRef};
 
 /// Writes an insert of the rows that violate no unique index. The statement returns the keys of the inserted rows.
-pub(super) fn insert_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
+pub(super) fn insert_rows<'q>(w: &mut StatementWriter<'q>, table: &Table, rows: &'q [Row]) {
     insert_new_rows(w, table, rows);
     w.sql(" ON CONFLICT DO NOTHING RETURNING ")
         .name(table.key());
 }
 
 /// Writes an insert of rows that cannot conflict.
-pub(super) fn insert_new_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
+pub(super) fn insert_new_rows<'q>(w: &mut StatementWriter<'q>, table: &Table, rows: &'q [Row]) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") SELECT * FROM unnest(");
     w.joined(table.columns.iter().enumerate(), ", ", |w, (at, column)| {
@@ -26,7 +26,7 @@ pub(super) fn insert_new_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [
 
 /// Extends an insert to replace the stored rows with the same keys. An insert that finds a row takes no predicate
 /// locks. An update that looks for the row would lock the range of keys around it.
-pub(super) fn or_replace(w: &mut Writer<'_>, table: &Table) {
+pub(super) fn or_replace(w: &mut StatementWriter<'_>, table: &Table) {
     w.sql(" ON CONFLICT (")
         .name(table.key())
         .sql(") DO UPDATE SET ");
@@ -36,7 +36,7 @@ pub(super) fn or_replace(w: &mut Writer<'_>, table: &Table) {
 }
 
 /// Extends an insert to lock the stored rows with the same keys, and to return all rows as they are stored.
-pub(super) fn or_lock(w: &mut Writer<'_>, table: &Table) {
+pub(super) fn or_lock(w: &mut StatementWriter<'_>, table: &Table) {
     w.sql(" ON CONFLICT (")
         .name(table.key())
         .sql(") DO UPDATE SET ");
@@ -50,7 +50,7 @@ pub(super) fn or_lock(w: &mut Writer<'_>, table: &Table) {
 
 /// Writes an update of these columns in rows that are identified by key and version.
 pub(super) fn replace_rows<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     table: &Table,
     rows: &'q [Replacement],
     columns: &[usize],
@@ -89,7 +89,12 @@ pub(super) fn replace_rows<'q>(
 }
 
 /// Binds the values of one column of the rows as an array.
-fn array<'q>(w: &mut Writer<'q>, kind: Type, rows: impl IntoIterator<Item = &'q Row>, at: usize) {
+fn array<'q>(
+    w: &mut StatementWriter<'q>,
+    kind: Type,
+    rows: impl IntoIterator<Item = &'q Row>,
+    at: usize,
+) {
     let value = |row: &'q Row| row.get(at).map_or(ValueRef::Null, Value::as_ref);
     w.bind(Bind::Array(kind, rows.into_iter().map(value).collect()));
     w.sql(Dialect::array_cast(kind));

@@ -2,14 +2,14 @@
 
 use super::dialect::Dialect;
 use super::statement::Bind;
-use super::text::Writer;
+use super::text::StatementWriter;
 use crate::filter::{Filter, Op, prefix_end};
 use crate::query::Order;
 use crate::table::{IndexPredicate, Table, Type};
 use crate::value::{Value, ValueRef};
 
 pub(super) fn filter<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     condition: &'q Filter,
@@ -42,14 +42,23 @@ pub(super) fn filter<'q>(
             w.sql("(").name(column).sql(" >= ");
             w.value(Type::Text, ValueRef::Text(prefix));
             if let Some(end) = prefix_end(prefix) {
-                w.sql(" AND ").name(column).sql(" < ").bind(Bind::Made(end));
+                w.sql(" AND ")
+                    .name(column)
+                    .sql(" < ")
+                    .bind(Bind::Generated(end));
             }
             w.sql(")");
         }
     }
 }
 
-fn compare<'q>(w: &mut Writer<'q>, table: &Table, column: &'static str, op: Op, value: &'q Value) {
+fn compare<'q>(
+    w: &mut StatementWriter<'q>,
+    table: &Table,
+    column: &'static str,
+    op: Op,
+    value: &'q Value,
+) {
     w.name(column).sql(operator(op));
     match literal(table, column, op, value) {
         Some(literal) => w.literal(literal),
@@ -58,7 +67,7 @@ fn compare<'q>(w: &mut Writer<'q>, table: &Table, column: &'static str, op: Op, 
 }
 
 fn group<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     parts: &'q [Filter],
@@ -79,7 +88,7 @@ fn literal(table: &Table, column: &str, op: Op, value: &Value) -> Option<&'stati
 }
 
 fn one_of<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     column: &'static str,
@@ -120,7 +129,7 @@ fn padded(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
 
 /// Writes the condition for the rows after a keyset position.
 pub(super) fn after<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     table: &'static Table,
     order: &[Order],
     position: &'q [Value],
@@ -157,7 +166,7 @@ pub(super) fn after<'q>(
     w.sql(")");
 }
 
-pub(super) fn ordered(w: &mut Writer<'_>, order: &[Order]) {
+pub(super) fn ordered(w: &mut StatementWriter<'_>, order: &[Order]) {
     w.sql(" ORDER BY ").joined(order, ", ", |w, part| {
         w.name(part.column);
         w.sql(if part.descending { " DESC" } else { " ASC" });
@@ -165,7 +174,7 @@ pub(super) fn ordered(w: &mut Writer<'_>, order: &[Order]) {
 }
 
 /// Writes the predicate of a partial index.
-pub(super) fn predicate(w: &mut Writer<'_>, predicate: IndexPredicate) {
+pub(super) fn predicate(w: &mut StatementWriter<'_>, predicate: IndexPredicate) {
     match predicate {
         IndexPredicate::IsNull(column) => w.name(column).sql(" IS NULL"),
         IndexPredicate::NotNull(column) => w.name(column).sql(" IS NOT NULL"),

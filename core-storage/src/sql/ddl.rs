@@ -24,7 +24,7 @@ pub fn create(table: &Table, dialect: Dialect, if_missing: bool) -> String {
 
 /// A trigger that makes every change or deletion of rows fail, even outside of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guard {
+pub struct ProtectionTrigger {
     /// The name of the trigger.
     pub name: String,
     /// The statement that creates the trigger.
@@ -35,7 +35,7 @@ pub struct Guard {
 
 /// Returns the triggers of an append-only table; no triggers for other tables.
 #[must_use]
-pub fn guards(table: &Table, dialect: Dialect) -> Vec<Guard> {
+pub fn guards(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
     if !table.append_only {
         return Vec::new();
     }
@@ -44,7 +44,7 @@ pub fn guards(table: &Table, dialect: Dialect) -> Vec<Guard> {
 
 /// Returns the triggers that an append-only table of this name has.
 #[must_use]
-pub fn guards_of(table: &str, dialect: Dialect) -> Vec<Guard> {
+pub fn guards_of(table: &str, dialect: Dialect) -> Vec<ProtectionTrigger> {
     let guard = |suffix: &str, create: &dyn Fn(&str) -> String| {
         let name = format!("{table}_{suffix}");
         let create = create(&quoted(&name));
@@ -53,7 +53,7 @@ pub fn guards_of(table: &str, dialect: Dialect) -> Vec<Guard> {
             Dialect::Postgres => format!(" ON {}", quoted(table)),
         };
         let drop = format!("DROP TRIGGER IF EXISTS {}{on};\n", quoted(&name));
-        Guard { name, create, drop }
+        ProtectionTrigger { name, create, drop }
     };
     let of = quoted(table);
     match dialect {
@@ -176,13 +176,13 @@ pub fn indexes(table: &Table) -> Vec<Index> {
     if let Some(parent) = parent.filter(|parent| !serves(parent)) {
         indexes.push(index(table, std::slice::from_ref(parent), &[], &[]));
     }
-    tell_apart(&mut indexes);
+    number_duplicates(&mut indexes);
     indexes
 }
 
 /// Numbers indexes with the same name, from the second on. Indexes on the same columns may be limited to different
 /// values of one column.
-fn tell_apart(indexes: &mut [Index]) {
+fn number_duplicates(indexes: &mut [Index]) {
     let names: Vec<String> = indexes.iter().map(|index| index.name.clone()).collect();
     for (at, index) in indexes.iter_mut().enumerate() {
         let before = names.iter().take(at).filter(|name| **name == index.name);
@@ -201,7 +201,7 @@ fn index(
 ) -> Index {
     // With the key after the columns the index has the order of a page.
     let sorted = columns.iter().copied().chain([table.key()]);
-    let listed = listed(sorted.chain(includes.iter().copied()));
+    let listed = column_list(sorted.chain(includes.iter().copied()));
     let condition = condition(predicates);
     Index {
         name: index_name(table, columns, predicates),
@@ -211,7 +211,7 @@ fn index(
 }
 
 /// The maximum length of a name in Postgres, in bytes.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME_BYTES: usize = 63;
 
 /// Returns the name of an index. The predicates are part of it, because a partial index may have the same columns as
 /// another index.
@@ -221,18 +221,18 @@ fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) ->
         name.push_str("_if_");
         name.push_str(predicate.column());
     }
-    if name.len() <= LONGEST_NAME {
+    if name.len() <= MAX_NAME_BYTES {
         return name;
     }
     // Postgres would truncate the name, and two truncated names could be the same.
     let hash = Sha256::digest(&name);
     let hash = hex(hash.get(..4).unwrap_or_default());
-    let kept = name.get(..LONGEST_NAME - hash.len() - 1);
+    let kept = name.get(..MAX_NAME_BYTES - hash.len() - 1);
     format!("{}_{hash}", kept.unwrap_or_default())
 }
 
 fn unique_index(table: &Table, unique: &Unique) -> Index {
-    let columns = listed(unique.columns.iter().copied());
+    let columns = column_list(unique.columns.iter().copied());
     let condition = condition(unique.predicates);
     Index {
         name: format!("{}_{}", table.name, unique.name),
@@ -278,6 +278,6 @@ const fn guard(if_missing: bool) -> &'static str {
     if if_missing { "IF NOT EXISTS " } else { "" }
 }
 
-fn listed(columns: impl Iterator<Item = &'static str>) -> String {
+fn column_list(columns: impl Iterator<Item = &'static str>) -> String {
     columns.map(quoted).collect::<Vec<_>>().join(", ")
 }

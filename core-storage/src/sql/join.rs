@@ -6,7 +6,7 @@ use super::dialect::Dialect;
 use super::executor::Executor;
 use super::render;
 use super::statement::Cost;
-use super::text::Writer;
+use super::text::StatementWriter;
 use super::tx::SqlTx;
 use crate::join::{Join, VisitJoined};
 use crate::query::{Order, Select};
@@ -14,18 +14,18 @@ use crate::table::{Column, Table};
 use crate::value::{ReadRow, ValueRef};
 
 /// The aliases of the tables. The first is for the table of the query.
-const NAMES: [&str; 8] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"];
+const ALIASES: [&str; 8] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"];
 /// The aliases as qualifiers of columns.
 const QUALIFIERS: [&str; 8] = ["t0.", "t1.", "t2.", "t3.", "t4.", "t5.", "t6.", "t7."];
 
 /// The columns of a result row that belong to one table.
-struct Part<'r> {
+struct JoinedRow<'r> {
     row: &'r dyn ReadRow,
     offset: usize,
     width: usize,
 }
 
-impl ReadRow for Part<'_> {
+impl ReadRow for JoinedRow<'_> {
     fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError> {
         if at >= self.width {
             return Ok(ValueRef::Null);
@@ -38,11 +38,11 @@ impl ReadRow for Part<'_> {
 fn parts<'r>(
     tables: &[&'static Table],
     row: &'r dyn ReadRow,
-) -> Result<Vec<Option<Part<'r>>>, StoreError> {
+) -> Result<Vec<Option<JoinedRow<'r>>>, StoreError> {
     let mut offset = 0;
     let part = |table: &&'static Table| {
         let width = table.columns.len();
-        let part = Part { row, offset, width };
+        let part = JoinedRow { row, offset, width };
         offset += width;
         let is_there = !part.read(0)?.is_null();
         Ok(is_there.then_some(part))
@@ -51,7 +51,7 @@ fn parts<'r>(
 }
 
 fn write<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     select: &'q Select,
     order: &[Order],
@@ -68,10 +68,10 @@ fn write<'q>(
     );
     w.sql(" FROM (");
     render::select(w, dialect, select, order, false);
-    w.sql(") ").sql(NAMES[0]);
+    w.sql(") ").sql(ALIASES[0]);
     for (at, join) in joins.iter().enumerate() {
         w.sql(" LEFT JOIN ").name(join.table.name).sql(" ");
-        w.sql(NAMES[at + 1]).sql(" ON ");
+        w.sql(ALIASES[at + 1]).sql(" ON ");
         w.joined(join.on, " AND ", |w, on| {
             w.sql(QUALIFIERS[at + 1]).name(on.column).sql(" = ");
             w.sql(QUALIFIERS[on.source]).name(on.source_column);
@@ -91,7 +91,7 @@ impl<E: Executor> SqlTx<E> {
         joins: &'static [Join],
         visit: VisitJoined<'_>,
     ) -> Result<(), StoreError> {
-        if joins.len() >= NAMES.len() || joins.iter().any(|join| is_ahead(join, joins)) {
+        if joins.len() >= ALIASES.len() || joins.iter().any(|join| is_ahead(join, joins)) {
             return Err(StoreError::backend("this query joins too many tables"));
         }
         let joined = joins.iter().map(|join| join.table);
@@ -106,7 +106,7 @@ impl<E: Executor> SqlTx<E> {
         };
         let mut show = |row: &dyn ReadRow| {
             let parts = parts(&tables, row)?;
-            visit(&crate::join::shown(&parts))
+            visit(&crate::join::as_refs(&parts))
         };
         self.fetch(
             &columns,

@@ -33,12 +33,12 @@ pub const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS \"schema_migratio
 pub const MIGRATIONS_DONE: &str = "SELECT \"name\", \"checksum\" FROM \"schema_migrations\"";
 
 /// Records that a migration has run. Binds its name and checksum.
-pub const NOTE_MIGRATION: &str = "INSERT INTO \"schema_migrations\" VALUES ($1, $2)";
+pub const RECORD_MIGRATION: &str = "INSERT INTO \"schema_migrations\" VALUES ($1, $2)";
 
 /// A migration that has not run yet. An engine runs the text and records name and checksum, in one transaction that
 /// excludes other processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingMigration {
     /// The name of the migration.
     pub name: &'static str,
     /// The checksum to record: the SHA-256 of the text, in hex.
@@ -55,7 +55,10 @@ fn checksum(text: &str) -> String {
 ///
 /// # Errors
 /// [`StoreError::Backend`] if a newer version created the database, or if a migration has changed since it ran.
-pub fn pending(done: &[(String, String)], dialect: Dialect) -> Result<Vec<Pending>, StoreError> {
+pub fn pending(
+    done: &[(String, String)],
+    dialect: Dialect,
+) -> Result<Vec<PendingMigration>, StoreError> {
     let unknown = |name: &String| ALL.iter().all(|migration| migration.name != name);
     if let Some((name, _)) = done.iter().find(|(name, _)| unknown(name)) {
         return Err(StoreError::backend(format!(
@@ -67,7 +70,7 @@ pub fn pending(done: &[(String, String)], dialect: Dialect) -> Result<Vec<Pendin
         let (name, text) = (migration.name, migration.text(dialect));
         let checksum = checksum(text);
         match done.iter().find(|(done, _)| done == name) {
-            None => pending.push(Pending {
+            None => pending.push(PendingMigration {
                 name,
                 checksum,
                 text,
@@ -91,7 +94,7 @@ mod tests {
         (migration.name.to_owned(), checksum(migration.sqlite))
     }
 
-    fn on_sqlite(done: &[(String, String)]) -> Result<Vec<Pending>, StoreError> {
+    fn on_sqlite(done: &[(String, String)]) -> Result<Vec<PendingMigration>, StoreError> {
         pending(done, Dialect::Sqlite)
     }
 

@@ -45,5 +45,5 @@ pub use explain::with_literals;
 pub use statement::{Bind, Change, Cost, Statement};
 #[cfg(feature = "sqlite")]
 pub(crate) use text::MAX_CACHED_TEXT;
-pub use text::Texts;
+pub use text::StatementCache;
 pub use tx::SqlTx;

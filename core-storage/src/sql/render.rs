@@ -5,20 +5,20 @@ use core_domain::port::Direction;
 use super::conditions::{after, filter, ordered};
 use super::dialect::Dialect;
 use super::statement::Bind;
-use super::text::Writer;
+use super::text::StatementWriter;
 use crate::filter::Filter;
 use crate::query::{Order, Select};
 use crate::table::{Table, Type, Unique};
 use crate::value::{Row, Value, ValueRef};
 
 /// Writes an insert that affects no row if the row violates a unique index.
-pub(super) fn insert<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
+pub(super) fn insert<'q>(w: &mut StatementWriter<'q>, table: &Table, row: &'q Row) {
     insert_new(w, table, row);
     w.sql(" ON CONFLICT DO NOTHING");
 }
 
 /// Writes an insert of a row that cannot conflict.
-pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
+pub(super) fn insert_new<'q>(w: &mut StatementWriter<'q>, table: &Table, row: &'q Row) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") VALUES (");
     w.joined(table.columns.iter().zip(row), ", ", |w, (column, value)| {
@@ -30,7 +30,7 @@ pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
 /// Writes an insert that copies the matching rows of a table with the same columns. Rows whose keys are taken are
 /// skipped.
 pub(super) fn insert_from<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     from: &'static Table,
     to: &'static Table,
@@ -45,7 +45,7 @@ pub(super) fn insert_from<'q>(
 
 /// Writes an update of the matching rows. With `guards`, it skips rows that would violate one of these unique indexes.
 pub(super) fn update<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     matching: &'q Filter,
@@ -69,7 +69,7 @@ pub(super) fn update<'q>(
 
 /// Writes a query for another row that has the same values in the unique index as the changed row would have.
 fn conflicting_row<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     table: &'static Table,
     unique: &'static Unique,
     set: &'q [(&'static str, Value)],
@@ -99,7 +99,7 @@ fn conflicting_row<'q>(
 }
 
 pub(super) fn delete<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     matching: &'q Filter,
@@ -111,7 +111,7 @@ pub(super) fn delete<'q>(
 /// Writes a query for the matching rows, in order. A disjunction whose parts exclude each other is selected part by
 /// part, because a planner would sort the rows if it saw one condition.
 pub(super) fn select<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     select: &'q Select,
     order: &[Order],
@@ -152,10 +152,10 @@ pub(super) fn select<'q>(
 
 /// Writes a query for the rows that meet a condition, after the position at which the query starts.
 fn select_where<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     select: &'q Select,
     order: &[Order],
-    condition: impl FnOnce(&mut Writer<'q>),
+    condition: impl FnOnce(&mut StatementWriter<'q>),
 ) {
     let table = select.table;
     w.sql("SELECT ").columns(table, "");
@@ -168,7 +168,7 @@ fn select_where<'q>(
 }
 
 /// Writes the LIMIT clause.
-pub(super) fn limit(w: &mut Writer<'_>, dialect: Dialect, limit: u32) {
+pub(super) fn limit(w: &mut StatementWriter<'_>, dialect: Dialect, limit: u32) {
     w.sql(" LIMIT ");
     if dialect.plans_by_limit() {
         w.number(limit);
@@ -178,7 +178,7 @@ pub(super) fn limit(w: &mut Writer<'_>, dialect: Dialect, limit: u32) {
 }
 
 pub(super) fn count<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     matching: &'q Filter,
@@ -209,7 +209,7 @@ fn disjoint<'q>(parts: &[&'q Filter]) -> Option<(usize, &'q [Filter])> {
 
 /// Writes the conjunction with one part replaced by a branch.
 fn with_branch<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     parts: &[&'q Filter],
@@ -224,7 +224,7 @@ fn with_branch<'q>(
 }
 
 pub(super) fn sum<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     column: &'static str,
@@ -246,7 +246,7 @@ pub(super) fn sum<'q>(
 
 /// Writes a walk of a tree by its parent column. The depth limits the recursion, so a cycle ends too.
 pub(super) fn walk<'q>(
-    w: &mut Writer<'q>,
+    w: &mut StatementWriter<'q>,
     dialect: Dialect,
     table: &'static Table,
     key: &'q str,

@@ -13,7 +13,7 @@ pub enum Bind<'q> {
     /// A value and the type of its column, which some databases need for a NULL.
     One(Type, ValueRef<'q>),
     /// A text that was generated with the statement.
-    Made(String),
+    Generated(String),
     /// An array of values of one type. Only used in the Postgres dialect.
     Array(Type, Vec<ValueRef<'q>>),
 }
@@ -22,7 +22,7 @@ impl fmt::Debug for Bind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(kind, _) => write!(f, "One({kind:?}, _)"),
-            Self::Made(_) => f.write_str("Made(_)"),
+            Self::Generated(_) => f.write_str("Made(_)"),
             Self::Array(kind, values) => write!(f, "Array({kind:?}, {} values)", values.len()),
         }
     }

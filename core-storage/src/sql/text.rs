@@ -13,7 +13,7 @@ use crate::value::ValueRef;
 
 /// The kind of a token. Tokens of one kind differ by the address and length of their text.
 #[derive(Clone, Copy)]
-enum Kind {
+enum TokenKind {
     Sql,
     Name,
     Literal,
@@ -23,13 +23,13 @@ enum Kind {
 }
 
 /// The tokens of a statement and its parameters. Also the text, if it is not cached yet.
-pub(super) struct Writer<'q> {
+pub(super) struct StatementWriter<'q> {
     tokens: Vec<usize>,
     text: Option<String>,
     binds: Vec<Bind<'q>>,
 }
 
-impl<'q> Writer<'q> {
+impl<'q> StatementWriter<'q> {
     fn new(text: Option<String>) -> Self {
         Self {
             tokens: Vec::with_capacity(96),
@@ -38,14 +38,14 @@ impl<'q> Writer<'q> {
         }
     }
 
-    fn token(&mut self, kind: Kind, text: &'static str) {
+    fn token(&mut self, kind: TokenKind, text: &'static str) {
         self.tokens.push(text.as_ptr().addr());
         self.tokens.push((text.len() << 3) | kind as usize);
     }
 
     /// Writes SQL keywords or punctuation.
     pub(super) fn sql(&mut self, words: &'static str) -> &mut Self {
-        self.token(Kind::Sql, words);
+        self.token(TokenKind::Sql, words);
         if let Some(text) = &mut self.text {
             text.push_str(words);
         }
@@ -54,7 +54,7 @@ impl<'q> Writer<'q> {
 
     /// Writes a name, quoted.
     pub(super) fn name(&mut self, name: &'static str) -> &mut Self {
-        self.token(Kind::Name, name);
+        self.token(TokenKind::Name, name);
         if let Some(text) = &mut self.text {
             text.push_str(&quoted(name));
         }
@@ -63,7 +63,7 @@ impl<'q> Writer<'q> {
 
     /// Writes a value of an index predicate as a literal.
     pub(super) fn literal(&mut self, literal: &'static str) -> &mut Self {
-        self.token(Kind::Literal, literal);
+        self.token(TokenKind::Literal, literal);
         if let Some(text) = &mut self.text {
             text.push_str(&text_literal(literal));
         }
@@ -72,8 +72,8 @@ impl<'q> Writer<'q> {
 
     /// Writes the columns of a table, each with the qualifier.
     pub(super) fn columns(&mut self, table: &Table, qualifier: &'static str) -> &mut Self {
-        self.token(Kind::Columns, table.name);
-        self.token(Kind::Sql, qualifier);
+        self.token(TokenKind::Columns, table.name);
+        self.token(TokenKind::Sql, qualifier);
         if let Some(text) = &mut self.text {
             for (at, column) in table.columns.iter().enumerate() {
                 text.push_str(if at > 0 { ", " } else { "" });
@@ -86,7 +86,7 @@ impl<'q> Writer<'q> {
 
     /// Writes a number as part of the text.
     pub(super) fn number(&mut self, number: u32) -> &mut Self {
-        self.tokens.push(Kind::Number as usize);
+        self.tokens.push(TokenKind::Number as usize);
         self.tokens.push(number as usize);
         if let Some(text) = &mut self.text {
             let _ = write!(text, "{number}");
@@ -96,7 +96,7 @@ impl<'q> Writer<'q> {
 
     /// Writes a placeholder and binds its parameter.
     pub(super) fn bind(&mut self, bind: Bind<'q>) -> &mut Self {
-        self.tokens.push(Kind::Bind as usize);
+        self.tokens.push(TokenKind::Bind as usize);
         self.binds.push(bind);
         if let Some(text) = &mut self.text {
             let _ = write!(text, "${}", self.binds.len());
@@ -167,12 +167,12 @@ type ByTokens = HashMap<Box<[usize]>, Arc<str>, BuildHasherDefault<WordHasher>>;
 
 /// The cached texts and their size.
 #[derive(Default)]
-struct Kept {
+struct TextCache {
     by_tokens: ByTokens,
     bytes: usize,
 }
 
-impl Kept {
+impl TextCache {
     fn insert(&mut self, tokens: Vec<usize>, text: &Arc<str>) {
         if text.len() > MAX_CACHED_TEXT {
             return;
@@ -190,9 +190,9 @@ impl Kept {
 
 /// A cache of statement texts, by their tokens. The units of a store share it.
 #[derive(Default)]
-pub struct Texts(RwLock<Kept>);
+pub struct StatementCache(RwLock<TextCache>);
 
-impl std::fmt::Debug for Texts {
+impl std::fmt::Debug for StatementCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         f.debug_tuple("Texts")
@@ -201,17 +201,20 @@ impl std::fmt::Debug for Texts {
     }
 }
 
-impl Texts {
+impl StatementCache {
     /// Returns the text and the parameters of the statement that `write` writes.
-    pub(super) fn of<'q>(&self, write: impl Fn(&mut Writer<'q>)) -> (Arc<str>, Vec<Bind<'q>>) {
-        let mut writer = Writer::new(None);
+    pub(super) fn of<'q>(
+        &self,
+        write: impl Fn(&mut StatementWriter<'q>),
+    ) -> (Arc<str>, Vec<Bind<'q>>) {
+        let mut writer = StatementWriter::new(None);
         write(&mut writer);
         let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.by_tokens.get(writer.tokens.as_slice()) {
             return (text.clone(), writer.binds);
         }
         drop(texts);
-        let mut writer = Writer::new(Some(String::new()));
+        let mut writer = StatementWriter::new(Some(String::new()));
         write(&mut writer);
         let text: Arc<str> = writer.text.unwrap_or_default().into();
         let mut texts = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +227,7 @@ impl Texts {
 mod tests {
     use super::*;
 
-    fn statement(texts: &Texts, name: &'static str, number: i64) -> (Arc<str>, usize) {
+    fn statement(texts: &StatementCache, name: &'static str, number: i64) -> (Arc<str>, usize) {
         let (text, binds) = texts.of(|w| {
             w.sql("SELECT ")
                 .name(name)
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn statements_that_differ_only_in_their_parameters_share_one_text() {
-        let texts = Texts::default();
+        let texts = StatementCache::default();
         let (first, binds) = statement(&texts, "a\"b", 1);
         assert_eq!((&*first, binds), ("SELECT \"a\"\"b\" = $1", 1));
         let (second, _) = statement(&texts, "a\"b", 2);
@@ -248,8 +251,8 @@ mod tests {
     #[test]
     fn names_words_and_literals_of_the_same_text_are_distinct_tokens() {
         const WORD: &str = "x";
-        let texts = Texts::default();
-        let of = |write: fn(&mut Writer<'_>)| texts.of(|w| write(w)).0;
+        let texts = StatementCache::default();
+        let of = |write: fn(&mut StatementWriter<'_>)| texts.of(|w| write(w)).0;
         assert_eq!(
             &*of(|w| {
                 w.sql(WORD);
@@ -271,7 +274,7 @@ mod tests {
     }
 
     /// Returns the text of a list of values.
-    fn list(texts: &Texts, length: usize) -> Arc<str> {
+    fn list(texts: &StatementCache, length: usize) -> Arc<str> {
         let list = texts.of(|w| {
             w.joined(0..length, ", ", |w, _| {
                 w.value(Type::Int, ValueRef::Null);
@@ -282,14 +285,14 @@ mod tests {
 
     #[test]
     fn the_cache_is_bounded_in_texts_and_in_bytes() {
-        let texts = Texts::default();
+        let texts = StatementCache::default();
         for number in 0..=u32::try_from(MAX_TEXTS).unwrap() {
             texts.of(|w| {
                 w.number(number);
             });
         }
         assert!(texts.0.read().unwrap().by_tokens.len() <= MAX_TEXTS);
-        let texts = Texts::default();
+        let texts = StatementCache::default();
         for length in 1..2_000 {
             list(&texts, length);
             let kept = texts.0.read().unwrap();
@@ -302,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_very_long_text_is_not_cached() {
-        let texts = Texts::default();
+        let texts = StatementCache::default();
         assert!(Arc::ptr_eq(&list(&texts, 100), &list(&texts, 100)));
         assert!(!Arc::ptr_eq(&list(&texts, 10_000), &list(&texts, 10_000)));
         assert_eq!(texts.0.read().unwrap().by_tokens.len(), 1);

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
 use core_domain::port::{Direction, HostStatements};
 
-use super::append::Appended;
+use super::append::AppendQueue;
 use super::dialect::Dialect;
 use super::executor::Executor;
 use super::render;
 use super::statement::{Change, Cost, Statement};
-use super::text::{Texts, Writer};
+use super::text::{StatementCache, StatementWriter};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
@@ -23,8 +23,8 @@ use crate::value::{ReadRow, Row, Value, Visit};
 pub struct SqlTx<E> {
     pub(super) executor: E,
     pub(super) dialect: Dialect,
-    pub(super) appended: Appended,
-    texts: Arc<Texts>,
+    pub(super) appended: AppendQueue,
+    texts: Arc<StatementCache>,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -45,7 +45,7 @@ static NUMBER: [Column; 1] = [Column {
 
 /// The maximum number of rows of a list that counts as bounded. A database in this process reads that many in about 100
 /// µs.
-const PAGE: u32 = 256;
+const MAX_BOUNDED_ROWS: u32 = 256;
 
 /// Returns whether the filter names one key.
 pub(super) fn names_one_key(table: &Table, filter: &Filter) -> bool {
@@ -61,13 +61,13 @@ impl<E: Executor> SqlTx<E> {
     pub fn new(
         executor: E,
         dialect: Dialect,
-        texts: Arc<Texts>,
+        texts: Arc<StatementCache>,
         clock: Option<Arc<dyn Clock>>,
     ) -> Self {
         Self {
             executor,
             dialect,
-            appended: Appended::default(),
+            appended: AppendQueue::default(),
             texts,
             clock,
         }
@@ -78,7 +78,7 @@ impl<E: Executor> SqlTx<E> {
         columns: &'q [Column],
         changes: Option<Change<'q>>,
         cost: Cost,
-        write: impl Fn(&mut Writer<'q>),
+        write: impl Fn(&mut StatementWriter<'q>),
     ) -> Statement<'q> {
         let (text, binds) = self.texts.of(write);
         Statement {
@@ -95,7 +95,7 @@ impl<E: Executor> SqlTx<E> {
         &mut self,
         change: Change<'q>,
         cost: Cost,
-        write: impl Fn(&mut Writer<'q>) + Send,
+        write: impl Fn(&mut StatementWriter<'q>) + Send,
     ) -> Result<u64, StoreError> {
         let statement = self.statement(&[], Some(change), cost, write);
         self.executor.execute(&statement).await
@@ -106,7 +106,7 @@ impl<E: Executor> SqlTx<E> {
         &mut self,
         columns: &'q [Column],
         cost: Cost,
-        write: impl Fn(&mut Writer<'q>) + Send,
+        write: impl Fn(&mut StatementWriter<'q>) + Send,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let statement = self.statement(columns, None, cost, write);
@@ -118,7 +118,7 @@ impl<E: Executor> SqlTx<E> {
         &mut self,
         table: &'static Table,
         columns: &'q [Column],
-        write: impl Fn(&mut Writer<'q>) + Send,
+        write: impl Fn(&mut StatementWriter<'q>) + Send,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let statement = self.statement(columns, Some(Change::of(table)), Cost::Unbounded, write);
@@ -129,7 +129,7 @@ impl<E: Executor> SqlTx<E> {
     async fn number<'q>(
         &mut self,
         cost: Cost,
-        write: impl Fn(&mut Writer<'q>) + Send,
+        write: impl Fn(&mut StatementWriter<'q>) + Send,
     ) -> Result<i64, StoreError> {
         let mut number = None;
         let mut visit = |row: &dyn ReadRow| {
@@ -162,7 +162,7 @@ impl<E: Executor> SqlTx<E> {
         let dialect = self.dialect;
         let one = names_one_key(select.table, &select.filter);
         let cost = match select.limit {
-            Some(..=PAGE) => Cost::Bounded,
+            Some(..=MAX_BOUNDED_ROWS) => Cost::Bounded,
             _ if one => Cost::Bounded,
             _ => Cost::Unbounded,
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use core_domain::kernel::StoreError;
 
-use super::append::{Part, insert_new, insert_parts};
+use super::append::{QueuedRows, insert_new, insert_parts};
 use super::executor::Executor;
 use super::statement::{Change, Cost};
 use super::tx::{SqlTx, change_cost, names_one_key};
@@ -143,8 +143,8 @@ impl<E: Executor> SqlTx<E> {
     }
 
     /// Writes the queued rows of one statement.
-    async fn insert_parts(&mut self, parts: &[Part]) -> Result<(), StoreError> {
-        let Some(Part { table, .. }) = parts.first() else {
+    async fn insert_parts(&mut self, parts: &[QueuedRows]) -> Result<(), StoreError> {
+        let Some(QueuedRows { table, .. }) = parts.first() else {
             return Ok(());
         };
         let inserted = self.execute(Change::of(table), Cost::Unbounded, |w| {
@@ -165,7 +165,7 @@ impl<E: Executor> SqlTx<E> {
             }
         }
         let last = last.and_then(|parts| Some((parts, parts.first()?)));
-        let Some((parts, Part { table, .. })) = last else {
+        let Some((parts, QueuedRows { table, .. })) = last else {
             return self.executor.commit().await;
         };
         let statement = self.statement(&[], Some(Change::of(table)), Cost::Unbounded, |w| {
@@ -260,7 +260,7 @@ impl<E: Executor> SqlTx<E> {
         });
         match usize::try_from(replaced.await?) {
             Ok(replaced) if replaced == rows.len() => Ok(()),
-            _ => Err(changed_in_between(table)),
+            _ => Err(changed_concurrently(table)),
         }
     }
 
@@ -278,7 +278,7 @@ impl<E: Executor> SqlTx<E> {
             .map(|(column, (_, new))| (column.name, new.clone()))
             .collect();
         match self.update_rows(table, &filter, &set).await {
-            Ok(0) => Err(changed_in_between(table)),
+            Ok(0) => Err(changed_concurrently(table)),
             Ok(_) => Ok(()),
             Err(error) => Err(error.conflict_as_retry()),
         }
@@ -298,7 +298,7 @@ impl<E: Executor> SqlTx<E> {
         let one_row = names_one_key(table, filter);
         if !guards.is_empty() && !one_row {
             // With a guard the statement would skip the conflicting rows and change the others.
-            self.refuse_conflicts(table, filter, set).await?;
+            self.check_conflicts(table, filter, set).await?;
             guards.clear();
         }
         let (dialect, cost) = (self.dialect, change_cost(table, filter));
@@ -309,13 +309,13 @@ impl<E: Executor> SqlTx<E> {
         });
         let updated = updated.await?;
         if updated == 0 && !guards.is_empty() {
-            self.refuse_conflicts(table, filter, set).await?;
+            self.check_conflicts(table, filter, set).await?;
         }
         Ok(updated)
     }
 
     /// Returns the conflict that the change of a matching row would cause, if there is one.
-    async fn refuse_conflicts(
+    async fn check_conflicts(
         &mut self,
         table: &'static Table,
         filter: &Filter,
@@ -376,7 +376,7 @@ impl<E: Executor> SqlTx<E> {
         row: &Row,
     ) -> Result<Option<&'static str>, StoreError> {
         for unique in table.uniques {
-            let Some(others) = others_in_its_place(table, unique, row) else {
+            let Some(others) = same_unique_values(table, unique, row) else {
                 continue;
             };
             if self.count_rows(table, &others, Cost::Bounded).await? > 0 {
@@ -387,7 +387,7 @@ impl<E: Executor> SqlTx<E> {
     }
 }
 
-fn changed_in_between(table: &Table) -> StoreError {
+fn changed_concurrently(table: &Table) -> StoreError {
     StoreError::retry(format!("a row of {} was changed concurrently", table.name))
 }
 
@@ -398,7 +398,7 @@ fn conflict_among<'r>(
     others: impl Iterator<Item = &'r Row> + Clone,
 ) -> Option<&'static str> {
     let is_taken = |unique: &&Unique| {
-        let place = others_in_its_place(table, unique, row);
+        let place = same_unique_values(table, unique, row);
         place.is_some_and(|place| others.clone().any(|other| place.matches(table, other)))
     };
     table
@@ -410,7 +410,7 @@ fn conflict_among<'r>(
 
 /// Returns a filter for the other rows with the same values in the unique index; `None` if the index does not cover the
 /// row.
-fn others_in_its_place(table: &'static Table, unique: &Unique, row: &Row) -> Option<Filter> {
+fn same_unique_values(table: &'static Table, unique: &Unique, row: &Row) -> Option<Filter> {
     let stored = |column: &str| table.value(row, column);
     let has_null = unique.columns.iter().any(|column| stored(column).is_null());
     let covered = Filter::covered_by(unique);

@@ -12,11 +12,11 @@ use rusqlite::Connection;
 use super::connection::BUSY_TIMEOUT;
 
 /// Copies the pages that no reader needs any more, without waiting for readers.
-const COPY: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+const PASSIVE_CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 /// Also waits until no reader uses the log.
-const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
+const RESTART_CHECKPOINT: &str = "PRAGMA wal_checkpoint(RESTART)";
 /// The number of changed rows after which the log is copied. A row changes one or two pages, indexes included.
-const ROWS: u64 = 2_000;
+const ROWS_PER_CHECKPOINT: u64 = 2_000;
 /// Maximum length of the log in pages (32 MiB). A longer log does not restart on its own, because some reader always
 /// uses it, and every read searches all of it. The writer then waits until the log can restart.
 const MAX_PAGES: i64 = 8_192;
@@ -42,7 +42,7 @@ impl Checkpoints {
         let thread = std::thread::Builder::new().name("core-sqlite-checkpoint".to_owned());
         let thread = thread.spawn(move || {
             while woken.recv().is_ok() {
-                let pages = checkpoint(&connection, COPY).unwrap_or(0);
+                let pages = checkpoint(&connection, PASSIVE_CHECKPOINT).unwrap_or(0);
                 is_long.store(pages > MAX_PAGES, Ordering::SeqCst);
             }
         });
@@ -62,7 +62,7 @@ impl Checkpoints {
             let _ = restart(writer);
         }
         let rows = writer.total_changes();
-        if rows.wrapping_sub(self.rows) < ROWS {
+        if rows.wrapping_sub(self.rows) < ROWS_PER_CHECKPOINT {
             return;
         }
         self.rows = rows;
@@ -89,7 +89,7 @@ fn checkpoint(connection: &Connection, pragma: &str) -> Result<i64, rusqlite::Er
 /// the old log.
 fn restart(writer: &Connection) -> Result<(), rusqlite::Error> {
     writer.busy_timeout(RESTART_TIMEOUT)?;
-    let restarted = checkpoint(writer, RESTART);
+    let restarted = checkpoint(writer, RESTART_CHECKPOINT);
     writer.busy_timeout(BUSY_TIMEOUT)?;
     restarted.map(drop)
 }

@@ -72,9 +72,9 @@ impl Numbers {
 }
 
 #[derive(Debug, Default)]
-struct Changed {
+struct CommitLog {
     /// The rows that the commit in progress changes.
-    under_way: Vec<RowSet>,
+    in_progress: Vec<RowSet>,
     tables: HashMap<&'static str, Numbers>,
 }
 
@@ -82,18 +82,18 @@ struct Changed {
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     /// The number of the last commit that is recorded in `changed`.
-    finished: AtomicU64,
-    changed: Mutex<Changed>,
+    last_finished: AtomicU64,
+    changed: Mutex<CommitLog>,
 }
 
 impl Commits {
-    fn lock(&self) -> MutexGuard<'_, Changed> {
+    fn lock(&self) -> MutexGuard<'_, CommitLog> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of the last commit. A snapshot that is taken afterwards contains all commits up to it.
     pub(super) fn finished(&self) -> u64 {
-        self.finished.load(Ordering::SeqCst)
+        self.last_finished.load(Ordering::SeqCst)
     }
 
     /// Returns the number of the last commit that changed rows of the set, for a snapshot that was taken after the
@@ -101,7 +101,7 @@ impl Commits {
     /// contain it.
     pub(super) fn last_change(&self, rows: &RowSet, finished: u64) -> Option<u64> {
         let changed = self.lock();
-        if changed.under_way.iter().any(|other| other.meets(rows)) {
+        if changed.in_progress.iter().any(|other| other.meets(rows)) {
             return None;
         }
         let numbers = changed.tables.get(rows.table);
@@ -115,16 +115,16 @@ impl Commits {
         rows: impl Iterator<Item = RowSet>,
         commit: impl FnOnce() -> T,
     ) -> T {
-        self.lock().under_way.extend(rows);
+        self.lock().in_progress.extend(rows);
         let outcome = commit();
         let mut changed = self.lock();
         let number = self.finished() + 1;
         // A commit that failed may still have taken effect, so readers must assume that it did.
-        for rows in std::mem::take(&mut changed.under_way) {
+        for rows in std::mem::take(&mut changed.in_progress) {
             let numbers = changed.tables.entry(rows.table).or_default();
             numbers.note(rows.slot, number);
         }
-        self.finished.store(number, Ordering::SeqCst);
+        self.last_finished.store(number, Ordering::SeqCst);
         outcome
     }
 }

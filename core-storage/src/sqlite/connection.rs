@@ -7,16 +7,16 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::config::{SqliteConfig, Synchronous};
-use super::error::failure;
+use super::error::statement_error;
 
 use crate::sql::{Dialect, ddl, migrations};
 use crate::table::Table;
 
 /// The number of prepared statements that a connection caches. More than frequent statements exist.
-const STATEMENTS: usize = 512;
+const MAX_CACHED_STATEMENTS: usize = 512;
 /// `PRAGMA cache_size` in KiB, which SQLite expects as a negative number.
-const WRITER_CACHE: i64 = -16_384;
-const READER_CACHE: i64 = -4_096;
+const WRITER_CACHE_SIZE: i64 = -16_384;
+const READER_CACHE_SIZE: i64 = -4_096;
 /// No other process uses the file. Only a checkpoint can block a statement, for a short time.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -25,7 +25,7 @@ fn connect(config: &SqliteConfig, flags: OpenFlags) -> Result<Connection, rusqli
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&config.path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
     // Plans must not depend on bound values. Otherwise a statement with a bound LIMIT would be planned for each use.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -41,7 +41,7 @@ pub(super) fn writing(
     config: &SqliteConfig,
     extra: &[&'static Table],
 ) -> Result<Connection, StoreError> {
-    let connection = connect_to_write(config).map_err(failure)?;
+    let connection = connect_to_write(config).map_err(statement_error)?;
     migrate(connection, extra)
 }
 
@@ -49,7 +49,7 @@ fn connect_to_write(config: &SqliteConfig) -> Result<Connection, rusqlite::Error
     let connection = connect(config, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", synchronous(config))?;
-    connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
+    connection.pragma_update(None, "cache_size", WRITER_CACHE_SIZE)?;
     // A separate thread makes checkpoints, so no commit waits for one.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
@@ -64,26 +64,26 @@ const fn synchronous(config: &SqliteConfig) -> &'static str {
 
 fn migrate(mut connection: Connection, extra: &[&'static Table]) -> Result<Connection, StoreError> {
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let transaction = begun.map_err(failure)?;
+    let transaction = begun.map_err(statement_error)?;
     run_migrations(&transaction, extra)?;
-    transaction.commit().map_err(failure)?;
+    transaction.commit().map_err(statement_error)?;
     // Updates the planner's statistics from a sample of the tables.
     connection
         .execute_batch("PRAGMA optimize = 0x10002")
-        .map_err(failure)?;
+        .map_err(statement_error)?;
     Ok(connection)
 }
 
 fn run_migrations(connection: &Connection, extra: &[&'static Table]) -> Result<(), StoreError> {
-    let run = |text: &str| connection.execute_batch(text).map_err(failure);
+    let run = |text: &str| connection.execute_batch(text).map_err(statement_error);
     run(migrations::MIGRATIONS_TABLE)?;
-    let done = done(connection).map_err(failure)?;
+    let done = done(connection).map_err(statement_error)?;
     for migration in migrations::pending(&done, Dialect::Sqlite)? {
         run(migration.text)?;
         let noted = [migration.name, &migration.checksum];
         connection
-            .execute(migrations::NOTE_MIGRATION, noted)
-            .map_err(failure)?;
+            .execute(migrations::RECORD_MIGRATION, noted)
+            .map_err(statement_error)?;
     }
     for table in extra {
         run(&ddl::create(table, Dialect::Sqlite, true))?;
@@ -101,10 +101,10 @@ fn done(connection: &Connection) -> Result<Vec<(String, String)>, rusqlite::Erro
 pub(super) fn reading(config: &SqliteConfig) -> Result<Connection, StoreError> {
     let open = || {
         let connection = connect(config, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.pragma_update(None, "cache_size", READER_CACHE)?;
+        connection.pragma_update(None, "cache_size", READER_CACHE_SIZE)?;
         Ok(connection)
     };
-    open().map_err(failure)
+    open().map_err(statement_error)
 }
 
 /// Opens the connection that copies the write-ahead log into the database file.
@@ -114,5 +114,5 @@ pub(super) fn checkpointing(config: &SqliteConfig) -> Result<Connection, StoreEr
         connection.pragma_update(None, "synchronous", synchronous(config))?;
         Ok(connection)
     };
-    open().map_err(failure)
+    open().map_err(statement_error)
 }

@@ -6,7 +6,7 @@ use core_domain::kernel::StoreError;
 use rusqlite::{Error, ErrorCode};
 
 /// Converts the error of a statement.
-pub(super) fn failure(error: Error) -> StoreError {
+pub(super) fn statement_error(error: Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::retry(error),
         Some(

@@ -10,7 +10,7 @@ use core_domain::port::{HostStatements, UnitOfWork};
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-use super::error::failure;
+use super::error::statement_error;
 
 /// Runs statements of the host program in the transaction of a unit of work that writes. They are committed together with
 /// the unit, or not at all. If the unit is run again after a conflict, so are they: use
@@ -56,7 +56,7 @@ where
         let connection =
             connection.ok_or_else(|| StoreError::backend("the store is not a SQLite store"))?;
         if let Some(work) = self.work.take() {
-            self.value = Some(work(connection).map_err(failure)?);
+            self.value = Some(work(connection).map_err(statement_error)?);
         }
         Ok(())
     }

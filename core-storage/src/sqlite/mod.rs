@@ -29,7 +29,7 @@ use core_domain::port::{Mode, Store};
 
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
-use crate::sql::{Dialect, SqlTx, Texts};
+use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::table::Table;
 use crate::unit::RecordStore;
 
@@ -74,7 +74,7 @@ struct SqliteRows {
     readers: Arc<Readers>,
     writer: Arc<Writer>,
     clock: Arc<dyn Clock>,
-    texts: Arc<Texts>,
+    texts: Arc<StatementCache>,
     _lock: File,
 }
 

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use super::commits::{Commits, RowSet};
 use super::config::SqliteConfig;
 use super::connection;
-use super::error::failure;
-use super::run::{Detached, control, execute, fetch, show_copies, take_snapshot};
+use super::error::statement_error;
+use super::run::{OwnedStatement, control, execute, fetch, show_copies, take_snapshot};
 use crate::sql::{Cost, Executor, Statement};
 use crate::table::Table;
 use crate::value::Visit;
@@ -76,9 +76,9 @@ impl Readers {
 /// Takes the snapshot of a unit. Returns the number of the commit that had finished before.
 fn snapshot(lease: &Lease, commits: &Commits) -> Result<u64, StoreError> {
     let finished = commits.finished();
-    control(lease.connection()?, "BEGIN DEFERRED").map_err(failure)?;
+    control(lease.connection()?, "BEGIN DEFERRED").map_err(statement_error)?;
     // The snapshot of a deferred transaction starts with its first read.
-    take_snapshot(lease.connection()?).map_err(failure)?;
+    take_snapshot(lease.connection()?).map_err(statement_error)?;
     Ok(finished)
 }
 
@@ -93,7 +93,7 @@ struct Lease {
 
 impl Lease {
     fn connection(&self) -> Result<&Connection, StoreError> {
-        self.connection.as_ref().ok_or_else(lost)
+        self.connection.as_ref().ok_or_else(connection_lost_error)
     }
 }
 
@@ -116,18 +116,18 @@ pub(super) fn acquire_timed_out(purpose: &str) -> StoreError {
 }
 
 /// The number of SQLite virtual machine instructions between two checks for abandoned reads. They take less than 1 ms.
-const STEPS_BETWEEN_LOOKS: std::ffi::c_int = 1_000;
+const STEPS_BETWEEN_CHECKS: std::ffi::c_int = 1_000;
 
 /// Ends a read when it is dropped, even if the read has not started yet.
-struct EndOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl EndOnDrop {
+impl CancelOnDrop {
     fn end(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for EndOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.end();
     }
@@ -140,8 +140,8 @@ fn run_until<T>(
     read: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let looks = move || is_over.load(Ordering::Relaxed);
-    let set = connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(looks));
-    set.map_err(failure)?;
+    let set = connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(looks));
+    set.map_err(statement_error)?;
     let _clear = ClearOnDrop(connection);
     read(connection)
 }
@@ -158,7 +158,7 @@ impl Drop for ClearOnDrop<'_> {
 }
 
 /// Returns the error of a unit whose connection was not returned by a blocking thread.
-pub(super) fn lost() -> StoreError {
+pub(super) fn connection_lost_error() -> StoreError {
     StoreError::unavailable("a statement of this unit of work panicked or was abandoned")
 }
 
@@ -172,7 +172,7 @@ pub(super) struct Reader {
 
 impl Executor for Reader {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
-        let lease = self.lease.as_ref().ok_or_else(lost)?;
+        let lease = self.lease.as_ref().ok_or_else(connection_lost_error)?;
         execute(lease.connection()?, statement)
     }
 
@@ -182,17 +182,17 @@ impl Executor for Reader {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         if statement.cost == Cost::Bounded {
-            let lease = self.lease.as_ref().ok_or_else(lost)?;
+            let lease = self.lease.as_ref().ok_or_else(connection_lost_error)?;
             return fetch(lease.connection()?, statement, visit);
         }
-        let lease = self.lease.take().ok_or_else(lost)?;
-        let detached = Detached::new(statement)?;
+        let lease = self.lease.take().ok_or_else(connection_lost_error)?;
+        let detached = OwnedStatement::new(statement)?;
         let read_timeout = lease.readers.read_timeout;
-        let end = EndOnDrop(Arc::default());
-        let is_over = end.0.clone();
+        let end = CancelOnDrop(Arc::default());
+        let is_cancelled = end.0.clone();
         let run = move || {
             let connection = lease.connection();
-            let rows = connection.and_then(|c| run_until(c, is_over, |c| detached.fetch(c)));
+            let rows = connection.and_then(|c| run_until(c, is_cancelled, |c| detached.fetch(c)));
             (lease, rows)
         };
         let mut running = tokio::task::spawn_blocking(run);

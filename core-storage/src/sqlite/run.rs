@@ -7,15 +7,15 @@ use core_domain::kernel::StoreError;
 use rusqlite::types::{ToSqlOutput, ValueRef as SqliteValue};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-use super::error::failure;
+use super::error::statement_error;
 use crate::sql::{Bind, MAX_CACHED_TEXT, Statement};
 use crate::table::{Column, Type};
 use crate::value::{ReadRow, Row, Value, ValueRef, Visit};
 
 /// A value as a parameter for SQLite.
-struct Bound<'v>(ValueRef<'v>);
+struct Parameter<'v>(ValueRef<'v>);
 
-impl ToSql for Bound<'_> {
+impl ToSql for Parameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let value = match self.0 {
             ValueRef::Null => SqliteValue::Null,
@@ -30,7 +30,7 @@ impl ToSql for Bound<'_> {
 fn value_of<'b>(bind: &'b Bind<'_>) -> Result<ValueRef<'b>, StoreError> {
     match bind {
         Bind::One(_, value) => Ok(*value),
-        Bind::Made(text) => Ok(ValueRef::Text(text)),
+        Bind::Generated(text) => Ok(ValueRef::Text(text)),
         Bind::Array(..) => Err(StoreError::backend("SQLite does not support arrays")),
     }
 }
@@ -71,11 +71,11 @@ fn prepare<'c, 'v>(
     } else {
         connection.prepare_cached(text).map(Prepared::Cached)
     };
-    let mut prepared = prepared.map_err(failure)?;
+    let mut prepared = prepared.map_err(statement_error)?;
     for (at, value) in binds.enumerate() {
         // Placeholders are numbered from 1, in the order in which they are written.
-        let bound = prepared.raw_bind_parameter(at + 1, Bound(value?));
-        bound.map_err(failure)?;
+        let bound = prepared.raw_bind_parameter(at + 1, Parameter(value?));
+        bound.map_err(statement_error)?;
     }
     Ok(prepared)
 }
@@ -91,7 +91,7 @@ impl ReadRow for SqliteRow<'_> {
         let Some(column) = self.columns.get(at) else {
             return Ok(ValueRef::Null);
         };
-        match (self.row.get_ref(at).map_err(failure)?, column.kind) {
+        match (self.row.get_ref(at).map_err(statement_error)?, column.kind) {
             (SqliteValue::Null, _) => Ok(ValueRef::Null),
             (SqliteValue::Integer(number), Type::Bool) => Ok(ValueRef::Bool(number != 0)),
             (SqliteValue::Integer(number), Type::Int) => Ok(ValueRef::Int(number)),
@@ -121,7 +121,7 @@ pub(super) fn execute(
 }
 
 fn finish(prepared: &mut Prepared<'_>) -> Result<u64, StoreError> {
-    let affected = prepared.raw_execute().map_err(failure)?;
+    let affected = prepared.raw_execute().map_err(statement_error)?;
     Ok(u64::try_from(affected).unwrap_or(u64::MAX))
 }
 
@@ -145,7 +145,7 @@ fn show(
     visit: Visit<'_>,
 ) -> Result<(), StoreError> {
     let mut rows = prepared.raw_query();
-    while let Some(row) = rows.next().map_err(failure)? {
+    while let Some(row) = rows.next().map_err(statement_error)? {
         visit(&SqliteRow { row, columns })?;
     }
     Ok(())
@@ -163,13 +163,13 @@ pub(super) fn take_snapshot(connection: &Connection) -> Result<(), rusqlite::Err
 }
 
 /// A statement with copies of its values, to run on another thread.
-pub(super) struct Detached {
+pub(super) struct OwnedStatement {
     text: Arc<str>,
     values: Vec<Value>,
     columns: Vec<Column>,
 }
 
-impl Detached {
+impl OwnedStatement {
     pub(super) fn new(statement: &Statement<'_>) -> Result<Self, StoreError> {
         let values = statement.binds.iter().map(value_of);
         let values = values.map(|value| Ok(value?.to_value()));

@@ -27,10 +27,10 @@ use tokio::time::timeout;
 
 use super::checkpoint::Checkpoints;
 use super::commits::{Commits, RowSet};
-use super::error::{CommitError, failure};
+use super::error::{CommitError, statement_error};
 use super::host::HostGuard;
-use super::readers::{acquire_timed_out, lost};
-use super::run::{Detached, control, execute, fetch, show_copies};
+use super::readers::{acquire_timed_out, connection_lost_error};
+use super::run::{OwnedStatement, control, execute, fetch, show_copies};
 use crate::sql::{Change, Cost, Executor, Statement};
 use crate::value::Visit;
 
@@ -40,7 +40,7 @@ const MAX_UNITS: usize = 64;
 const MAX_TIME: Duration = Duration::from_millis(5);
 
 /// Sends the outcome of a unit to the task that waits for it.
-type Answer = oneshot::Sender<Result<(), StoreError>>;
+type OutcomeSender = oneshot::Sender<Result<(), StoreError>>;
 
 /// The connection, and the units whose group is not committed yet.
 #[derive(Debug)]
@@ -48,16 +48,16 @@ struct Group {
     connection: Connection,
     /// The units that have finished and wait for the commit. A transaction is open while there are any, or while a unit
     /// runs.
-    done: Vec<Answer>,
-    begun: Instant,
+    finished: Vec<OutcomeSender>,
+    started_at: Instant,
     /// The rows that the units have changed. Includes units that were undone.
-    changed: HashSet<RowSet>,
+    changed_rows: HashSet<RowSet>,
     commits: Arc<Commits>,
     host: HostGuard,
 }
 
 /// A request to the commit thread.
-enum Order {
+enum CommitRequest {
     /// Commit the group in its current state.
     Commit(OwnedMutexGuard<Group>),
     /// Commit the group unless another unit will end it, because it has the turn or waits for it.
@@ -73,10 +73,10 @@ pub(super) struct Writer {
     group: Arc<Mutex<Group>>,
     /// The number of units that wait for their turn.
     waiting: Arc<AtomicUsize>,
-    orders: Option<mpsc::Sender<Order>>,
+    orders: Option<mpsc::Sender<CommitRequest>>,
     thread: Option<JoinHandle<()>>,
     /// Whether the commit thread has ended, so that no unit can be committed any more.
-    is_dead: Arc<AtomicBool>,
+    has_thread_ended: Arc<AtomicBool>,
     acquire_timeout: Duration,
 }
 
@@ -88,11 +88,11 @@ impl Writer {
         acquire_timeout: Duration,
     ) -> Result<Arc<Self>, StoreError> {
         let group = Arc::new(Mutex::new(Group {
-            host: HostGuard::install(&connection).map_err(failure)?,
+            host: HostGuard::install(&connection).map_err(statement_error)?,
             connection,
-            done: Vec::new(),
-            begun: Instant::now(),
-            changed: HashSet::new(),
+            finished: Vec::new(),
+            started_at: Instant::now(),
+            changed_rows: HashSet::new(),
             commits,
         }));
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -113,34 +113,36 @@ impl Writer {
             waiting,
             orders: Some(orders),
             thread: Some(thread),
-            is_dead,
+            has_thread_ended: is_dead,
             acquire_timeout,
         }))
     }
 
     /// Waits for its turn and starts a unit.
-    pub(super) async fn begin(self: &Arc<Self>) -> Result<Turn, StoreError> {
+    pub(super) async fn begin(self: &Arc<Self>) -> Result<WriteTx, StoreError> {
         let waiting = Waiting::new(self);
         let group = timeout(self.acquire_timeout, self.group.clone().lock_owned()).await;
         let mut group = group.map_err(|_| acquire_timed_out("to write"))?;
-        waiting.over();
-        if self.is_dead.load(Ordering::SeqCst) {
+        waiting.finish();
+        if self.has_thread_ended.load(Ordering::SeqCst) {
             group.fail_without_thread();
             return Err(commit_thread_ended());
         }
-        let unit = Unit::begin(group, self.clone()).map_err(failure)?;
-        Ok(Turn(Some(unit)))
+        let unit = WriteTurn::begin(group, self.clone()).map_err(statement_error)?;
+        Ok(WriteTx(Some(unit)))
     }
 
     fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: CommitRequest) {
         let sent = self.orders.as_ref().map(|orders| orders.send(order));
         // Without the thread, the units of the group would wait forever.
         match sent {
-            Some(Err(mpsc::SendError(Order::Commit(mut group)))) => group.fail_without_thread(),
+            Some(Err(mpsc::SendError(CommitRequest::Commit(mut group)))) => {
+                group.fail_without_thread()
+            }
             Some(Err(mpsc::SendError(_))) => {
                 if let Ok(mut group) = self.group.try_lock() {
                     group.fail_without_thread();
@@ -151,18 +153,18 @@ impl Writer {
     }
 
     /// Passes the turn to the next unit, or requests the commit of the group.
-    fn pass_on(&self, group: OwnedMutexGuard<Group>) {
-        if group.done.is_empty() {
+    fn pass_turn(&self, group: OwnedMutexGuard<Group>) {
+        if group.finished.is_empty() {
             return;
         }
         if group.is_full() {
-            self.order(Order::Commit(group));
+            self.order(CommitRequest::Commit(group));
             return;
         }
         // Release the group before the check: a unit that stops waiting after this point requests the commit itself.
         drop(group);
         if !self.has_waiting() {
-            self.order(Order::CommitIfLeft);
+            self.order(CommitRequest::CommitIfLeft);
         }
     }
 }
@@ -179,18 +181,18 @@ impl Drop for Writer {
 
 impl Group {
     fn is_full(&self) -> bool {
-        self.done.len() >= MAX_UNITS || self.begun.elapsed() >= MAX_TIME
+        self.finished.len() >= MAX_UNITS || self.started_at.elapsed() >= MAX_TIME
     }
 
     /// Commits the group and sends the outcome to its units.
     fn commit(&mut self) {
-        let committed = self.commits.commit(self.changed.drain(), || {
+        let committed = self.commits.commit(self.changed_rows.drain(), || {
             control(&self.connection, "COMMIT").map_err(CommitError::new)
         });
         if committed.is_err() && !self.connection.is_autocommit() {
             let _ = control(&self.connection, "ROLLBACK");
         }
-        for answer in self.done.drain(..) {
+        for answer in self.finished.drain(..) {
             let outcome = match &committed {
                 Ok(()) => Ok(()),
                 Err(error) => Err(error.failure()),
@@ -204,7 +206,7 @@ impl Group {
     fn fail_without_thread(&mut self) {
         let is_undone =
             !self.connection.is_autocommit() && control(&self.connection, "ROLLBACK").is_ok();
-        for answer in self.done.drain(..) {
+        for answer in self.finished.drain(..) {
             let error = match is_undone {
                 true => commit_thread_ended(),
                 false => StoreError::commit_unknown("the commit thread ended during the commit"),
@@ -215,11 +217,11 @@ impl Group {
     }
 
     /// Fails the finished units if SQLite has rolled back their transaction, for example because the disk is full.
-    fn fail_if_given_up(&mut self) {
+    fn fail_if_rolled_back(&mut self) {
         if !self.connection.is_autocommit() {
             return;
         }
-        for answer in self.done.drain(..) {
+        for answer in self.finished.drain(..) {
             let failed = "SQLite rolled back the transaction after a disk or memory error";
             let _ = answer.send(Err(StoreError::unavailable(failed)));
         }
@@ -233,7 +235,7 @@ fn commit_thread_ended() -> StoreError {
 
 /// Fails the units of the group when the commit thread ends, even by a panic.
 struct ThreadEnd {
-    orders: Option<mpsc::Receiver<Order>>,
+    orders: Option<mpsc::Receiver<CommitRequest>>,
     is_dead: Arc<AtomicBool>,
     group: Arc<Mutex<Group>>,
 }
@@ -254,14 +256,16 @@ fn commit_groups(thread: &ThreadEnd, waiting: &AtomicUsize, mut checkpoints: Che
     };
     while let Ok(order) = orders.recv() {
         let mut group = match order {
-            Order::Commit(group) => group,
-            Order::CommitIfLeft => match group.clone().try_lock_owned() {
-                Ok(group) if !group.done.is_empty() && waiting.load(Ordering::SeqCst) == 0 => group,
+            CommitRequest::Commit(group) => group,
+            CommitRequest::CommitIfLeft => match group.clone().try_lock_owned() {
+                Ok(group) if !group.finished.is_empty() && waiting.load(Ordering::SeqCst) == 0 => {
+                    group
+                }
                 // A wait for the turn could block forever, because the next request may own it.
                 _ => continue,
             },
             #[cfg(test)]
-            Order::Panic => panic!("the committing thread"),
+            CommitRequest::Panic => panic!("the committing thread"),
         };
         group.commit();
         checkpoints.after_commit(&group.connection);
@@ -272,7 +276,7 @@ fn commit_groups(thread: &ThreadEnd, waiting: &AtomicUsize, mut checkpoints: Che
 /// the commit to it.
 struct Waiting<'w> {
     writer: &'w Writer,
-    over: bool,
+    has_started: bool,
 }
 
 impl<'w> Waiting<'w> {
@@ -280,26 +284,26 @@ impl<'w> Waiting<'w> {
         writer.waiting.fetch_add(1, Ordering::SeqCst);
         Self {
             writer,
-            over: false,
+            has_started: false,
         }
     }
 
-    fn over(mut self) {
-        self.over = true;
+    fn finish(mut self) {
+        self.has_started = true;
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.writer.waiting.fetch_sub(1, Ordering::SeqCst);
-        if !self.over {
-            self.writer.order(Order::CommitIfLeft);
+        if !self.has_started {
+            self.writer.order(CommitRequest::CommitIfLeft);
         }
     }
 }
 
 /// A unit in progress. Dropping it undoes its changes, on any thread.
-struct Unit {
+struct WriteTurn {
     /// `None` once the unit has ended.
     group: Option<OwnedMutexGuard<Group>>,
     /// Whether the unit has a savepoint. The first unit of a group has none; it uses the whole transaction.
@@ -307,23 +311,23 @@ struct Unit {
     writer: Arc<Writer>,
 }
 
-impl Unit {
+impl WriteTurn {
     fn begin(
         mut group: OwnedMutexGuard<Group>,
         writer: Arc<Writer>,
     ) -> Result<Self, rusqlite::Error> {
-        let savepoint = !group.done.is_empty();
+        let savepoint = !group.finished.is_empty();
         let begin = if savepoint {
             "SAVEPOINT unit"
         } else {
-            group.begun = Instant::now();
-            group.changed.clear();
+            group.started_at = Instant::now();
+            group.changed_rows.clear();
             // Takes the write lock at the start, so that a unit cannot fail at its end because another one wrote first.
             "BEGIN IMMEDIATE"
         };
         if let Err(error) = control(&group.connection, begin) {
-            group.fail_if_given_up();
-            writer.pass_on(group);
+            group.fail_if_rolled_back();
+            writer.pass_turn(group);
             return Err(error);
         }
         Ok(Self {
@@ -334,25 +338,28 @@ impl Unit {
     }
 
     fn connection(&self) -> Result<&Connection, StoreError> {
-        let group = self.group.as_ref().ok_or_else(lost)?;
+        let group = self.group.as_ref().ok_or_else(connection_lost_error)?;
         Ok(&group.connection)
     }
 
     /// Runs statements of the host program, in a savepoint of their own.
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
-        let group = self.group.as_deref_mut().ok_or_else(lost)?;
-        control(&group.connection, "SAVEPOINT host").map_err(failure)?;
+        let group = self
+            .group
+            .as_deref_mut()
+            .ok_or_else(connection_lost_error)?;
+        control(&group.connection, "SAVEPOINT host").map_err(statement_error)?;
         let host = group.host.enter();
         let outcome = statements.run(&mut group.connection).await;
         drop(host);
         outcome?;
         // Fails if SQLite has rolled the transaction back, for example because of `INSERT OR ROLLBACK`.
-        control(&group.connection, "RELEASE host").map_err(failure)
+        control(&group.connection, "RELEASE host").map_err(statement_error)
     }
 
     fn note_change(&mut self, change: &Change<'_>) {
         if let Some(group) = &mut self.group {
-            group.changed.insert(RowSet::changed_by(change));
+            group.changed_rows.insert(RowSet::changed_by(change));
         }
     }
 
@@ -360,17 +367,17 @@ impl Unit {
     fn finish(mut self) -> Result<oneshot::Receiver<Result<(), StoreError>>, StoreError> {
         if self.savepoint {
             // If this fails, the unit is undone when it is dropped.
-            control(self.connection()?, "RELEASE unit").map_err(failure)?;
+            control(self.connection()?, "RELEASE unit").map_err(statement_error)?;
         }
-        let mut group = self.group.take().ok_or_else(lost)?;
+        let mut group = self.group.take().ok_or_else(connection_lost_error)?;
         let (answer, outcome) = oneshot::channel();
-        group.done.push(answer);
-        self.writer.pass_on(group);
+        group.finished.push(answer);
+        self.writer.pass_turn(group);
         Ok(outcome)
     }
 }
 
-impl Drop for Unit {
+impl Drop for WriteTurn {
     fn drop(&mut self) {
         let Some(mut group) = self.group.take() else {
             return;
@@ -385,8 +392,8 @@ impl Drop for Unit {
         } else {
             let _ = control(&group.connection, "ROLLBACK");
         }
-        group.fail_if_given_up();
-        self.writer.pass_on(group);
+        group.fail_if_rolled_back();
+        self.writer.pass_turn(group);
     }
 }
 
@@ -405,12 +412,12 @@ async fn let_others_run() {
 }
 
 /// A unit of work that writes. `None` while a statement runs on a blocking thread.
-pub(super) struct Turn(Option<Unit>);
+pub(super) struct WriteTx(Option<WriteTurn>);
 
-impl Turn {
+impl WriteTx {
     fn note_change(&mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
         if let Some(change) = &statement.changes {
-            let unit = self.0.as_mut().ok_or_else(lost)?;
+            let unit = self.0.as_mut().ok_or_else(connection_lost_error)?;
             unit.note_change(change);
         }
         Ok(())
@@ -420,10 +427,10 @@ impl Turn {
     async fn detached<T: Send + 'static>(
         &mut self,
         statement: &Statement<'_>,
-        run: fn(&Detached, &Connection) -> Result<T, StoreError>,
+        run: fn(&OwnedStatement, &Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let unit = self.0.take().ok_or_else(lost)?;
-        let detached = Detached::new(statement)?;
+        let unit = self.0.take().ok_or_else(connection_lost_error)?;
+        let detached = OwnedStatement::new(statement)?;
         let run = move || {
             let outcome = unit.connection().and_then(|c| run(&detached, c));
             (unit, outcome)
@@ -435,12 +442,18 @@ impl Turn {
     }
 }
 
-impl Executor for Turn {
+impl Executor for WriteTx {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
         self.note_change(statement)?;
         match statement.cost {
-            Cost::Bounded => execute(self.0.as_ref().ok_or_else(lost)?.connection()?, statement),
-            Cost::Unbounded => self.detached(statement, Detached::execute).await,
+            Cost::Bounded => execute(
+                self.0
+                    .as_ref()
+                    .ok_or_else(connection_lost_error)?
+                    .connection()?,
+                statement,
+            ),
+            Cost::Unbounded => self.detached(statement, OwnedStatement::execute).await,
         }
     }
 
@@ -451,20 +464,20 @@ impl Executor for Turn {
     ) -> Result<(), StoreError> {
         self.note_change(statement)?;
         if statement.cost == Cost::Bounded {
-            let unit = self.0.as_ref().ok_or_else(lost)?;
+            let unit = self.0.as_ref().ok_or_else(connection_lost_error)?;
             return fetch(unit.connection()?, statement, visit);
         }
-        let rows = self.detached(statement, Detached::fetch).await?;
+        let rows = self.detached(statement, OwnedStatement::fetch).await?;
         show_copies(&rows, visit)
     }
 
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
-        let unit = self.0.as_mut().ok_or_else(lost)?;
+        let unit = self.0.as_mut().ok_or_else(connection_lost_error)?;
         unit.enlist(statements).await
     }
 
     async fn commit(mut self) -> Result<(), StoreError> {
-        let unit = self.0.take().ok_or_else(lost)?;
+        let unit = self.0.take().ok_or_else(connection_lost_error)?;
         if !unit.writer.has_waiting() {
             // A task that was just notified of new work asks for its turn now.
             let_others_run().await;
@@ -494,8 +507,8 @@ mod tests {
 
     /// Makes the commit thread panic.
     fn kill(writer: &Writer) {
-        writer.order(Order::Panic);
-        while !writer.is_dead.load(Ordering::SeqCst) {
+        writer.order(CommitRequest::Panic);
+        while !writer.has_thread_ended.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
     }

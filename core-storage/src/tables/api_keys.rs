@@ -52,9 +52,9 @@ fn api_keys(query: &ApiKeyQuery) -> Select {
         ApiKeyQuery::OfOrganization(organization) => not_revoked(own_keys_of(organization)),
         ApiKeyQuery::EndedOfUser(user, before) => keys
             .filter(Filter::eq("user_id", user))
-            .filter(over_before(*before)),
+            .filter(ended_before(*before)),
         ApiKeyQuery::ForgottenOfOrganization(organization, before) => {
-            own_keys_of(organization).filter(over_before(*before))
+            own_keys_of(organization).filter(ended_before(*before))
         }
         ApiKeyQuery::OfMember(organization, user) => keys
             .filter(Filter::eq("organization_id", organization))
@@ -72,7 +72,7 @@ fn not_revoked(keys: Select) -> Select {
         .order_by_desc("created_at")
 }
 
-fn over_before(instant: Timestamp) -> Filter {
+fn ended_before(instant: Timestamp) -> Filter {
     Filter::Or(vec![revoked_before(instant), expired_before(instant)])
 }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, Error, NoTls};
 
 #[cfg(feature = "sqlite")]
-pub use plans::{Planners, Plans};
+pub use plans::{PlanDatabases, Plans};
 pub use proxy::Proxy;
 pub use schema::{drop_postgres_guards, postgres_schema};
 #[cfg(feature = "sqlite")]
@@ -57,7 +57,7 @@ pub async fn postgres() -> TestDatabase {
 impl TestDatabase {
     /// Returns the URL of the database through these proxies. Each proxy is a host of the URL.
     #[must_use]
-    pub fn through(&self, proxies: &[&Proxy]) -> String {
+    pub fn url_through(&self, proxies: &[&Proxy]) -> String {
         let hosts: Vec<String> = proxies
             .iter()
             .map(|proxy| proxy.address.to_string())
@@ -91,7 +91,7 @@ impl Drop for TestDatabase {
 pub async fn postgres_with_tls(certificate: String, key: String) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("tls-{}", COUNT.fetch_add(1, Ordering::SeqCst));
-    started(move || {
+    start_or_panic(move || {
         let files = [("server.crt", &*certificate), ("server.key", &*key)];
         start(&name, &["ssl=on"], &files)
     })
@@ -100,13 +100,13 @@ pub async fn postgres_with_tls(certificate: String, key: String) -> String {
 
 /// A server that only one test uses, because the test disturbs it. It runs until this process ends.
 #[derive(Debug)]
-pub struct OwnPostgres {
+pub struct DedicatedPostgres {
     /// The URL of its database.
     pub url: String,
     name: String,
 }
 
-impl OwnPostgres {
+impl DedicatedPostgres {
     /// Starts the server.
     ///
     /// # Panics
@@ -115,7 +115,7 @@ impl OwnPostgres {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("own-{}", COUNT.fetch_add(1, Ordering::SeqCst));
         let of_name = name.clone();
-        let url = started(move || start(&of_name, &[], &[])).await;
+        let url = start_or_panic(move || start(&of_name, &[], &[])).await;
         Self { url, name }
     }
 
@@ -125,12 +125,12 @@ impl OwnPostgres {
     /// If the server does not start again.
     pub async fn restart_immediately(&self) {
         let name = self.name.clone();
-        started(move || restart_immediately(&name)).await;
+        start_or_panic(move || restart_immediately(&name)).await;
     }
 }
 
 /// Runs the function that starts a server, and panics if it fails.
-async fn started<T: Send + 'static>(
+async fn start_or_panic<T: Send + 'static>(
     start: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> T {
     match tokio::task::spawn_blocking(start).await {

@@ -13,7 +13,7 @@ type DatabaseError = Box<dyn std::error::Error + Send + Sync>;
 /// Two empty databases with all tables. Postgres is configured to scan and sort only if no index helps, because
 /// scanning an empty table costs nothing.
 #[derive(Debug)]
-pub struct Planners {
+pub struct PlanDatabases {
     sqlite: rusqlite::Connection,
     postgres: Client,
     _database: TestDatabase,
@@ -28,7 +28,7 @@ pub struct Plans {
     pub postgres: Vec<String>,
 }
 
-impl Planners {
+impl PlanDatabases {
     /// Creates the databases.
     ///
     /// # Errors

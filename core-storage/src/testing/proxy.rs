@@ -20,7 +20,7 @@ pub struct Proxy {
     pub address: SocketAddr,
     swallows: watch::Sender<bool>,
     /// The number of first connections that are held. Later connections are not affected.
-    held: watch::Sender<usize>,
+    held_connections: watch::Sender<usize>,
     accepted: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -43,7 +43,7 @@ impl Proxy {
         let (swallows, swallowing) = watch::channel(false);
         let (held, holding) = watch::channel(0);
         let accepted = Arc::new(AtomicUsize::new(0));
-        let ways = Ways {
+        let ways = Forwarding {
             server,
             swallowing,
             holding,
@@ -52,7 +52,7 @@ impl Proxy {
         Self {
             address,
             swallows,
-            held,
+            held_connections: held,
             accepted,
             task,
         }
@@ -65,12 +65,12 @@ impl Proxy {
 
     /// Delays what clients send on the existing connections, until [`Proxy::release`].
     pub fn hold(&self) {
-        self.held.send_replace(self.accepted());
+        self.held_connections.send_replace(self.accepted());
     }
 
     /// Forwards the delayed bytes.
     pub fn release(&self) {
-        self.held.send_replace(0);
+        self.held_connections.send_replace(0);
     }
 
     /// Returns the number of connections that the proxy has accepted.
@@ -102,13 +102,13 @@ fn server_of(url: &str) -> (String, u16) {
 
 /// The server, and the signals that stop or delay forwarding.
 #[derive(Clone)]
-struct Ways {
+struct Forwarding {
     server: (String, u16),
     swallowing: watch::Receiver<bool>,
     holding: watch::Receiver<usize>,
 }
 
-async fn accept(listener: TcpListener, ways: Ways, accepted: Arc<AtomicUsize>) {
+async fn accept(listener: TcpListener, ways: Forwarding, accepted: Arc<AtomicUsize>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         let number = accepted.fetch_add(1, Ordering::SeqCst);
@@ -116,7 +116,7 @@ async fn accept(listener: TcpListener, ways: Ways, accepted: Arc<AtomicUsize>) {
     }
 }
 
-async fn forward(client: TcpStream, number: usize, ways: Ways) {
+async fn forward(client: TcpStream, number: usize, ways: Forwarding) {
     let Ok(server) = TcpStream::connect(ways.server).await else {
         return;
     };

@@ -44,7 +44,7 @@ async fn keys(store: &Arc<dyn RowStore>) -> Vec<String> {
 }
 
 /// Spawns a unit, and returns once it waits for its turn.
-async fn waiting<T, R>(
+async fn spawn_waiting<T, R>(
     store: &Arc<dyn RowStore>,
     body: impl FnOnce(Box<dyn RowTx>) -> R + Send + 'static,
 ) -> JoinHandle<T>
@@ -65,21 +65,21 @@ async fn undoing_a_unit_does_not_affect_the_other_units_of_its_group() {
     let store = open(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
     insert(&mut first, item("group", "first", 0)).await;
-    let dropped = waiting(&store, |mut tx| async move {
+    let dropped = spawn_waiting(&store, |mut tx| async move {
         insert(&mut tx, item("group", "dropped", 0)).await;
     });
     let dropped = dropped.await;
-    let panics = waiting(&store, |mut tx| async move {
+    let panics = spawn_waiting(&store, |mut tx| async move {
         insert(&mut tx, item("group", "panicked", 0)).await;
         panic!("in the middle of a unit");
     });
     let panics: JoinHandle<()> = panics.await;
-    let rolled_back = waiting(&store, |mut tx| async move {
+    let rolled_back = spawn_waiting(&store, |mut tx| async move {
         insert(&mut tx, item("group", "rolled-back", 0)).await;
         tx.rollback().await;
     });
     let rolled_back = rolled_back.await;
-    let last = waiting(&store, |mut tx| async move {
+    let last = spawn_waiting(&store, |mut tx| async move {
         insert(&mut tx, item("group", "last", 0)).await;
         tx.commit().await
     });
@@ -98,7 +98,7 @@ async fn a_unit_is_acknowledged_if_the_unit_that_it_waits_for_is_cancelled() {
     let store = open(&folder.path().join(FILE)).await;
     let mut unit = begin(&store).await;
     insert(&mut unit, item("given-up", "1", 0)).await;
-    let other = waiting(&store, |tx| async move { drop(tx) }).await;
+    let other = spawn_waiting(&store, |tx| async move { drop(tx) }).await;
     let commit = tokio::spawn(unit.commit());
     other.abort();
     commit.await.unwrap().expect("the unit is committed");
@@ -111,7 +111,7 @@ async fn a_unit_is_acknowledged_if_a_waiting_unit_was_cancelled_before_its_commi
     let store = open(&folder.path().join(FILE)).await;
     for n in 0..20 {
         let mut unit = begin(&store).await;
-        let other = waiting(&store, |tx| async move { drop(tx) }).await;
+        let other = spawn_waiting(&store, |tx| async move { drop(tx) }).await;
         other.abort();
         assert!(other.await.unwrap_err().is_cancelled());
         insert(&mut unit, item("given-up", &n.to_string(), 0)).await;
@@ -160,7 +160,7 @@ async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
     let store = open_checking_late(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
     insert(&mut first, item("failing", "first", 0)).await;
-    let bad = waiting(&store, fail).await;
+    let bad = spawn_waiting(&store, fail).await;
     for outcome in [first.commit().await, bad.await.unwrap()] {
         let failed = outcome.expect_err("the group fails");
         assert!(matches!(failed, StoreError::CommitUnknown(_)), "{failed}");

@@ -85,7 +85,7 @@ async fn use_every_statement(tx: &mut dyn RowTx) -> Result<(), StoreError> {
 }
 
 /// Returns everything that a log could print of an error, including its causes.
-fn shown(error: &StoreError) -> String {
+fn printed(error: &StoreError) -> String {
     let mut shown = format!("{error} {error:?}");
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -102,7 +102,7 @@ async fn fill(store: &Arc<dyn RowStore>) {
     let mut tx = store.begin(Mode::Write).await.unwrap();
     let taken = tx.insert(&ITEMS, row("5", MARK)).await;
     let taken = taken.expect_err("the name is taken");
-    assert!(!is_marked(&shown(&taken)), "{}", shown(&taken));
+    assert!(!is_marked(&printed(&taken)), "{}", printed(&taken));
 }
 
 fn clock() -> Arc<ManualClock> {
@@ -143,7 +143,7 @@ async fn no_postgres_error_contains_row_data() {
         let mut tx = store.begin(Mode::Write).await.unwrap();
         let refused = tx.insert(&ITEMS, row("1", MARK)).await;
         let refused = refused.expect_err("the table refuses the row");
-        assert!(!is_marked(&shown(&refused)), "{}", shown(&refused));
+        assert!(!is_marked(&printed(&refused)), "{}", printed(&refused));
         assert!(refused.to_string().contains("SQLSTATE"), "{refused}");
     }
 }
@@ -157,7 +157,7 @@ async fn the_debug_output_of_a_bound_value_is_only_its_type() {
     for bind in [
         Bind::One(Type::Text, text),
         Bind::One(Type::Int, ValueRef::Int(NUMBER)),
-        Bind::Made(MARK.to_owned()),
+        Bind::Generated(MARK.to_owned()),
         Bind::Array(Type::Text, vec![text]),
     ] {
         assert!(!is_marked(&format!("{bind:?} {bind:#?}")), "{bind:?}");

@@ -135,7 +135,7 @@ async fn a_request_cancelled_during_a_short_statement_returns_its_connection() {
 async fn a_statement_that_arrives_after_its_cancel_request_is_still_cancelled() {
     let database = testing::postgres().await;
     let proxy = Proxy::start(&database.url).await;
-    let through = database.through(&[&proxy]);
+    let through = database.url_through(&[&proxy]);
     let store = open(&through, |config| config.connections = 1).await;
     add_row(store.as_ref()).await;
     let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);

@@ -19,7 +19,7 @@ fn config(url: String) -> PostgresConfig {
     let mut config = PostgresConfig::new(url, [7; 32]);
     config.connections = 4;
     config.statement_timeout = Duration::from_secs(1);
-    config.answer_margin = Duration::from_millis(500);
+    config.reply_margin = Duration::from_millis(500);
     config.connect_timeout = Duration::from_millis(500);
     config
 }
@@ -49,12 +49,12 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
     ended
 }
 
-async fn two_ways(database: &TestDatabase) -> (Proxy, Proxy, Arc<dyn RowStore>) {
+async fn open_with_two_proxies(database: &TestDatabase) -> (Proxy, Proxy, Arc<dyn RowStore>) {
     let (first, second) = (
         Proxy::start(&database.url).await,
         Proxy::start(&database.url).await,
     );
-    let store = open(config(database.through(&[&first, &second]))).await;
+    let store = open(config(database.url_through(&[&first, &second]))).await;
     assert_eq!(second.accepted(), 0);
     (first, second, store)
 }
@@ -62,7 +62,7 @@ async fn two_ways(database: &TestDatabase) -> (Proxy, Proxy, Arc<dyn RowStore>) 
 #[tokio::test]
 async fn requests_to_a_lost_host_fail_in_time_and_the_next_ones_reach_the_second_host() {
     let database = testing::postgres().await;
-    let (first, second, store) = two_ways(&database).await;
+    let (first, second, store) = open_with_two_proxies(&database).await;
     add(&store, "1").await.unwrap();
     let mut open = store.begin(Mode::Write).await.unwrap();
     assert_eq!(open.count(&ITEMS, &Filter::all()).await.unwrap(), 1);
@@ -104,7 +104,7 @@ async fn unresponsive_hosts_do_not_prevent_a_connection_to_the_last_host() {
     for silent in &proxies[..4] {
         silent.swallow();
     }
-    let url = database.through(&proxies.iter().collect::<Vec<_>>());
+    let url = database.url_through(&proxies.iter().collect::<Vec<_>>());
     let separator = if url.contains('?') { '&' } else { '?' };
     let mut config = config(format!("{url}{separator}connect_timeout=60"));
     config.acquire_timeout = Duration::from_secs(2);
@@ -116,7 +116,7 @@ async fn unresponsive_hosts_do_not_prevent_a_connection_to_the_last_host() {
 async fn a_check_of_a_lost_store_fails_within_two_seconds() {
     let database = testing::postgres().await;
     let proxy = Proxy::start(&database.url).await;
-    let mut config = config(database.through(&[&proxy]));
+    let mut config = config(database.url_through(&[&proxy]));
     config.statement_timeout = Duration::from_secs(20);
     let store = RecordStore::new(open(config).await, [7; 32]);
     store.check().await.expect("the server is reachable");

@@ -111,7 +111,7 @@ fn sqlite_counts_rows_that_are_not_deleted_by_a_covering_index() {
     assert!(counted > 0, "something is hidden when it is deleted");
 }
 
-fn known(table: &Table, column: &str) -> bool {
+fn has_column(table: &Table, column: &str) -> bool {
     table.columns.iter().any(|c| c.name == column)
 }
 
@@ -138,7 +138,7 @@ fn every_table_description_is_valid() {
         let column_lists = indexed.flat_map(|index| [index.columns, index.includes]);
         let uniques = table.uniques.iter().map(|unique| unique.columns);
         for columns in column_lists.chain(uniques) {
-            let known = columns.iter().all(|column| known(table, column));
+            let known = columns.iter().all(|column| has_column(table, column));
             assert!(known, "{name}: {columns:?}");
         }
         for index in indexes(table) {
@@ -163,7 +163,7 @@ fn every_table_description_is_valid() {
             );
         }
         assert!(
-            table.parent.is_none_or(|parent| known(table, parent)),
+            table.parent.is_none_or(|parent| has_column(table, parent)),
             "{name}: parent"
         );
     }

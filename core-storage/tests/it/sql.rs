@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::testing::ManualClock;
 use core_storage::conformance::ITEMS;
-use core_storage::sql::{Bind, Dialect, Executor, SqlTx, Statement, Texts};
+use core_storage::sql::{Bind, Dialect, Executor, SqlTx, Statement, StatementCache};
 use core_storage::{Filter, ReadRow, Replacement, Row, RowTx, Select, Type, VERSION, Value, Visit};
 
 type Log = Arc<Mutex<Vec<(Arc<str>, usize)>>>;
@@ -58,7 +58,7 @@ impl Executor for Recorder {
 fn unit(dialect: Dialect) -> (SqlTx<Recorder>, Log) {
     let log = Log::default();
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
-    let texts = Arc::new(Texts::default());
+    let texts = Arc::new(StatementCache::default());
     let tx = SqlTx::new(Recorder(log.clone()), dialect, texts, Some(clock));
     (tx, log)
 }

@@ -43,7 +43,7 @@ async fn long_read(store: &dyn RowStore) -> Result<u64, StoreError> {
     tx.count(&ITEMS, &Filter::And(others.collect())).await
 }
 
-async fn filled(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore> {
+async fn open_filled(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore> {
     let store = open(path, change).await;
     for chunk in 0..20 {
         let mut tx = store.begin(Mode::Write).await.unwrap();
@@ -57,7 +57,7 @@ async fn filled(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore>
 #[tokio::test]
 async fn an_unlimited_read_is_interrupted_after_its_timeout() {
     let folder = tempfile::tempdir().unwrap();
-    let store = filled(folder.path(), |config| {
+    let store = open_filled(folder.path(), |config| {
         config.read_timeout = Duration::from_millis(10);
         config.readers = 1;
     })
@@ -74,7 +74,7 @@ async fn an_unlimited_read_is_interrupted_after_its_timeout() {
 #[tokio::test]
 async fn a_dropped_read_returns_its_connection_immediately() {
     let folder = tempfile::tempdir().unwrap();
-    let store = filled(folder.path(), |config| config.readers = 1).await;
+    let store = open_filled(folder.path(), |config| config.readers = 1).await;
     let begun = Instant::now();
     assert_eq!(long_read(store.as_ref()).await.unwrap(), 20_000);
     let took = begun.elapsed();
@@ -99,7 +99,7 @@ fn a_read_that_is_dropped_before_it_starts_is_ended() {
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     runtime.block_on(async {
-        let store = filled(folder.path(), |config| config.readers = 1).await;
+        let store = open_filled(folder.path(), |config| config.readers = 1).await;
         let begun = Instant::now();
         assert_eq!(long_read(store.as_ref()).await.unwrap(), 20_000);
         let took = begun.elapsed();

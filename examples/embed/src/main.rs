@@ -58,7 +58,7 @@ async fn main() -> Result<(), Failure> {
 
     let listener = TcpListener::bind(("127.0.0.1", if check { 0 } else { 3000 })).await?;
     let address = listener.local_addr()?;
-    say(&format!(
+    print_line(&format!(
         "listening on http://{address}; try /api/v1/platforms"
     ));
     let limits = ServeOptions {
@@ -96,7 +96,7 @@ async fn check_itself(address: SocketAddr) -> Result<(), Failure> {
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
         let body = String::from_utf8_lossy(&body);
-        say(&format!("GET {path} -> {status} {}", body.trim_end()));
+        print_line(&format!("GET {path} -> {status} {}", body.trim_end()));
         if status != expected {
             return Err(format!("{path} returned {status}, expected {expected}").into());
         }
@@ -105,6 +105,6 @@ async fn check_itself(address: SocketAddr) -> Result<(), Failure> {
 }
 
 #[expect(clippy::print_stdout, reason = "the output of this program")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Failure> {
 
     let suite = start(folder.path()).await?;
     for job in &jobs {
-        say(&suite.jobs().until_ended(job).await?)?;
+        say(&suite.jobs().wait_until_ended(job).await?)?;
     }
     let month = MONTHS[0].to_owned();
     let again: JobId = suite.jobs().enqueue::<Report>(&Month { month }).await?;

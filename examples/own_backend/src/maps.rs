@@ -58,7 +58,7 @@ impl Index {
     }
 
     /// Encodes the values of the index's columns.
-    fn place(&self, table: &Table, row: &Row) -> Vec<u8> {
+    fn encoded_columns(&self, table: &Table, row: &Row) -> Vec<u8> {
         let mut bytes = Vec::new();
         for column in self.columns {
             encode(&mut bytes, table.value(row, column));
@@ -67,8 +67,8 @@ impl Index {
     }
 
     /// Returns the row's key in the index; `None` if the index does not cover the row.
-    fn entry(&self, table: &Table, row: &Row) -> Option<Vec<u8>> {
-        let mut entry = self.place(table, row);
+    fn index_key(&self, table: &Table, row: &Row) -> Option<Vec<u8>> {
+        let mut entry = self.encoded_columns(table, row);
         encode(&mut entry, table.value(row, table.key()));
         self.covers(table, row).then_some(entry)
     }
@@ -84,7 +84,7 @@ fn key_of(row: &Row) -> &str {
     row.first().and_then(Value::as_text).unwrap_or_default()
 }
 
-pub(crate) fn failed(error: impl Into<redb::Error>) -> StoreError {
+pub(crate) fn backend_error(error: impl Into<redb::Error>) -> StoreError {
     StoreError::backend(error.into())
 }
 
@@ -97,11 +97,11 @@ pub(crate) fn conflict(
     for index in indexes(table).filter(|index| index.is_exclusive(table, row)) {
         let name = index.name(table);
         let map = TableDefinition::<&[u8], &str>::new(&name);
-        let map = transaction.open_table(map).map_err(failed)?;
-        let place = index.place(table, row);
-        let range = map.range(place.as_slice()..).map_err(failed)?;
+        let map = transaction.open_table(map).map_err(backend_error)?;
+        let place = index.encoded_columns(table, row);
+        let range = map.range(place.as_slice()..).map_err(backend_error)?;
         for entry in range {
-            let (entry, key) = entry.map_err(failed)?;
+            let (entry, key) = entry.map_err(backend_error)?;
             if !entry.value().starts_with(&place) {
                 break;
             }
@@ -114,29 +114,33 @@ pub(crate) fn conflict(
 }
 
 /// Inserts the row, or replaces `old`, and updates the indexes.
-pub(crate) fn put(
+pub(crate) fn upsert(
     transaction: &WriteTransaction,
     table: &'static Table,
     old: Option<&Row>,
     row: &Row,
 ) -> Result<(), StoreError> {
-    let mut rows = transaction.open_table(rows_of(table)).map_err(failed)?;
+    let mut rows = transaction
+        .open_table(rows_of(table))
+        .map_err(backend_error)?;
     let bytes = encode_row(row);
-    rows.insert(key_of(row), bytes.as_slice()).map_err(failed)?;
+    rows.insert(key_of(row), bytes.as_slice())
+        .map_err(backend_error)?;
     for index in indexes(table) {
-        let before = old.and_then(|old| index.entry(table, old));
-        let after = index.entry(table, row);
+        let before = old.and_then(|old| index.index_key(table, old));
+        let after = index.index_key(table, row);
         if before == after {
             continue;
         }
         let name = index.name(table);
         let map = TableDefinition::<&[u8], &str>::new(&name);
-        let mut map = transaction.open_table(map).map_err(failed)?;
+        let mut map = transaction.open_table(map).map_err(backend_error)?;
         if let Some(before) = before {
-            map.remove(before.as_slice()).map_err(failed)?;
+            map.remove(before.as_slice()).map_err(backend_error)?;
         }
         if let Some(after) = after {
-            map.insert(after.as_slice(), key_of(row)).map_err(failed)?;
+            map.insert(after.as_slice(), key_of(row))
+                .map_err(backend_error)?;
         }
     }
     Ok(())
@@ -148,16 +152,18 @@ pub(crate) fn remove(
     table: &'static Table,
     row: &Row,
 ) -> Result<(), StoreError> {
-    let mut rows = transaction.open_table(rows_of(table)).map_err(failed)?;
-    rows.remove(key_of(row)).map_err(failed)?;
+    let mut rows = transaction
+        .open_table(rows_of(table))
+        .map_err(backend_error)?;
+    rows.remove(key_of(row)).map_err(backend_error)?;
     for index in indexes(table) {
-        let Some(entry) = index.entry(table, row) else {
+        let Some(entry) = index.index_key(table, row) else {
             continue;
         };
         let name = index.name(table);
         let map = TableDefinition::<&[u8], &str>::new(&name);
-        let mut map = transaction.open_table(map).map_err(failed)?;
-        map.remove(entry.as_slice()).map_err(failed)?;
+        let mut map = transaction.open_table(map).map_err(backend_error)?;
+        map.remove(entry.as_slice()).map_err(backend_error)?;
     }
     Ok(())
 }
@@ -167,6 +173,6 @@ pub(crate) fn get(
     rows: &impl ReadableTable<&'static str, &'static [u8]>,
     key: &str,
 ) -> Result<Option<Row>, StoreError> {
-    let stored = rows.get(key).map_err(failed)?;
+    let stored = rows.get(key).map_err(backend_error)?;
     stored.map(|bytes| decode_row(bytes.value())).transpose()
 }

@@ -9,13 +9,13 @@ use core_storage::{Filter, Op, Order, Row, Select, Table, Value};
 use redb::{ReadableTable, TableDefinition, TableError};
 
 use crate::encoding::{decode_row, encode};
-use crate::maps::{Index, failed, get, indexes, rows_of};
+use crate::maps::{Index, backend_error, get, indexes, rows_of};
 use crate::transaction::Transaction;
 
 /// The value that the filter requires for the column; `None` if it allows several.
-fn fixed<'f>(filter: &'f Filter, column: &str) -> Option<&'f Value> {
+fn required_value<'f>(filter: &'f Filter, column: &str) -> Option<&'f Value> {
     match filter {
-        Filter::And(all) => all.iter().find_map(|part| fixed(part, column)),
+        Filter::And(all) => all.iter().find_map(|part| required_value(part, column)),
         Filter::Compare(name, Op::Eq, value) if *name == column => Some(value),
         _ => None,
     }
@@ -29,7 +29,7 @@ fn best_index(table: &'static Table, filter: &Filter) -> Option<(Index, Vec<u8>)
         let values = index
             .columns
             .iter()
-            .map_while(|column| fixed(filter, column));
+            .map_while(|column| required_value(filter, column));
         values.for_each(|value| encode(&mut bytes, value));
         (index, bytes)
     };
@@ -49,23 +49,23 @@ pub(crate) fn matching(
             let rows = match read.open_table(rows_of(table)) {
                 // No row was ever inserted.
                 Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-                rows => rows.map_err(failed)?,
+                rows => rows.map_err(backend_error)?,
             };
             let found = best_index(table, filter).map(|(index, prefix)| {
                 let name = index.name(table);
                 match read.open_table(TableDefinition::<&[u8], &str>::new(&name)) {
                     Err(TableError::TableDoesNotExist(_)) => Ok(Vec::new()),
-                    map => keys_of(&map.map_err(failed)?, &prefix),
+                    map => keys_of(&map.map_err(backend_error)?, &prefix),
                 }
             });
             select_from(&rows, table, filter, found.transpose()?)
         }
         Transaction::Write(write, _) => {
-            let rows = write.open_table(rows_of(table)).map_err(failed)?;
+            let rows = write.open_table(rows_of(table)).map_err(backend_error)?;
             let found = best_index(table, filter).map(|(index, prefix)| {
                 let name = index.name(table);
                 let map = TableDefinition::<&[u8], &str>::new(&name);
-                keys_of(&write.open_table(map).map_err(failed)?, &prefix)
+                keys_of(&write.open_table(map).map_err(backend_error)?, &prefix)
             });
             select_from(&rows, table, filter, found.transpose()?)
         }
@@ -78,8 +78,8 @@ fn keys_of(
     prefix: &[u8],
 ) -> Result<Vec<String>, StoreError> {
     let mut keys = Vec::new();
-    for entry in map.range(prefix..).map_err(failed)? {
-        let (entry, key) = entry.map_err(failed)?;
+    for entry in map.range(prefix..).map_err(backend_error)? {
+        let (entry, key) = entry.map_err(backend_error)?;
         if !entry.value().starts_with(prefix) {
             break;
         }
@@ -94,7 +94,7 @@ fn select_from(
     filter: &Filter,
     keys: Option<Vec<String>>,
 ) -> Result<Vec<Row>, StoreError> {
-    let one = fixed(filter, table.key()).and_then(Value::as_text);
+    let one = required_value(filter, table.key()).and_then(Value::as_text);
     let keys = one.map(|key| vec![key.to_owned()]).or(keys);
     let mut found = Vec::new();
     if let Some(keys) = keys {
@@ -102,8 +102,8 @@ fn select_from(
             found.extend(get(rows, &key)?);
         }
     } else {
-        for entry in rows.iter().map_err(failed)? {
-            let (_, bytes) = entry.map_err(failed)?;
+        for entry in rows.iter().map_err(backend_error)? {
+            let (_, bytes) = entry.map_err(backend_error)?;
             found.push(decode_row(bytes.value())?);
         }
     }

@@ -38,12 +38,12 @@ impl Unit {
     fn insert_row(&self, table: &'static Table, row: &Row) -> Result<(), StoreError> {
         let write = self.writing()?;
         if self.by_key(table, row)?.is_some() {
-            return Err(taken(table, "key"));
+            return Err(conflict_error(table, "key"));
         }
         if let Some(index) = maps::conflict(write, table, row)? {
-            return Err(taken(table, index));
+            return Err(conflict_error(table, index));
         }
-        maps::put(write, table, None, row)
+        maps::upsert(write, table, None, row)
     }
 
     /// Replaces rows one after the other. Restores the old rows if one of the new ones conflicts.
@@ -52,17 +52,17 @@ impl Unit {
         for (at, (old, new)) in rows.iter().enumerate() {
             if let Some(index) = maps::conflict(write, table, new)? {
                 for (old, new) in rows.iter().take(at) {
-                    maps::put(write, table, Some(new), old)?;
+                    maps::upsert(write, table, Some(new), old)?;
                 }
-                return Err(taken(table, index));
+                return Err(conflict_error(table, index));
             }
-            maps::put(write, table, Some(old), new)?;
+            maps::upsert(write, table, Some(old), new)?;
         }
         Ok(())
     }
 }
 
-fn taken(table: &Table, index: &'static str) -> StoreError {
+fn conflict_error(table: &Table, index: &'static str) -> StoreError {
     let table = table.name;
     StoreError::Conflict { table, index }
 }

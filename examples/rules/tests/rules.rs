@@ -11,7 +11,7 @@ use core_domain::registry::{
 };
 use core_domain::stacks::{VersionEvent, VersionStatus};
 use core_domain::testing::strategies::from_schema;
-use core_rules::{AT_HAND, may_be_archived};
+use core_rules::{MIN_ARCHIVE_AGE, may_be_archived};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
@@ -64,7 +64,7 @@ proptest! {
     fn only_platforms_that_were_cancelled_long_ago_may_be_archived(platform: Platform, now: Timestamp) {
         if may_be_archived(&platform, now) {
             prop_assert_eq!(platform.status, PlatformStatus::Cancelled);
-            prop_assert!(now >= platform.cancelled_at.unwrap().plus(AT_HAND));
+            prop_assert!(now >= platform.cancelled_at.unwrap().plus(MIN_ARCHIVE_AGE));
             let restored = platform.after(PlatformEvent::Restore, None, now);
             prop_assert!(restored.is_err() || !may_be_archived(&restored.unwrap(), now));
         }

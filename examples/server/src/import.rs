@@ -46,16 +46,16 @@ pub(crate) fn run(config: &Config, file: &Path, dry_run: bool) -> Result<bool, E
         .map_err(Error::Runtime)?;
     let report = |problem| eprintln!("{problem}");
     let imported = runtime.block_on(builder(config).import_users(source, dry_run, report));
-    let summary = imported.map_err(|error| explained(config, error))?;
+    let summary = imported.map_err(|error| explain_error(config, error))?;
     let verb = if dry_run { "would be" } else { "were" };
     println!(
         "{} users {verb} imported; {} already exist; {} rows are invalid",
-        summary.imported, summary.existing, summary.refused
+        summary.imported, summary.existing, summary.invalid
     );
-    Ok(summary.refused == 0)
+    Ok(summary.invalid == 0)
 }
 
-fn explained(config: &Config, error: ImportError) -> Error {
+fn explain_error(config: &Config, error: ImportError) -> Error {
     let is_sqlite = matches!(config.database, Database::Sqlite(_));
     match error {
         ImportError::Suite(SuiteError::Store(_)) if is_sqlite => Error::InUse(error),

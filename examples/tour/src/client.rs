@@ -115,13 +115,13 @@ impl Call<'_> {
         mut self,
         content_type: &str,
         bytes: Bytes,
-        told: impl Fn(u64) + Send + Sync + 'static,
+        on_progress: impl Fn(u64) + Send + Sync + 'static,
     ) -> Self {
         let length = bytes.len().to_string();
         self.body = Upload {
             rest: bytes,
             sent: 0,
-            told: Box::new(told),
+            told: Box::new(on_progress),
         }
         .boxed();
         self.header(CONTENT_TYPE.as_str(), content_type)

@@ -32,7 +32,7 @@ pub(crate) struct Person {
 impl Installation {
     /// Waits until the process reports its addresses.
     pub(crate) fn of(mut process: Process) -> Self {
-        let ready = process.says("ready");
+        let ready = process.wait_for("ready");
         let addresses = &ready["addresses"];
         Self {
             gateway: address(&addresses["gateway"]),

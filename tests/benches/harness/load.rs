@@ -12,7 +12,7 @@ use super::http::Connection;
 pub(crate) const CONNECTIONS: usize = 32;
 
 /// Maximum time to wait for the required number of responses.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_WAIT: Duration = Duration::from_secs(15);
 
 /// Returns the next request.
 pub(crate) type Requests = Arc<dyn Fn() -> Arc<[u8]> + Send + Sync>;
@@ -72,7 +72,7 @@ impl Target {
         let before = answered.load(Ordering::Relaxed);
         let so_far = || answered.load(Ordering::Relaxed) - before;
         tokio::time::sleep(times.measured).await;
-        while so_far() < times.answers && since.elapsed() < LONGEST {
+        while so_far() < times.answers && since.elapsed() < MAX_WAIT {
             tokio::time::sleep(times.measured).await;
         }
         let count = f64::from(so_far().max(1));

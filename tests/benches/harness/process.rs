@@ -36,7 +36,7 @@ impl Process {
     }
 
     /// Waits for the child's next line that begins with this word. Returns the JSON after the word.
-    pub(crate) fn says(&mut self, word: &str) -> Value {
+    pub(crate) fn wait_for(&mut self, word: &str) -> Value {
         loop {
             let line = self.output.next();
             let line = line.unwrap_or_else(|| panic!("the child ended before it printed {word}"));
@@ -63,14 +63,14 @@ impl Drop for Process {
 }
 
 /// Prints a word and a JSON value for the parent.
-pub(crate) fn say(word: &str, what: &Value) {
+pub(crate) fn print_message(word: &str, what: &Value) {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{word} {what}").unwrap();
     output.flush().unwrap();
 }
 
 /// Waits until the parent asks this process to end.
-pub(crate) async fn asked_to_end() {
+pub(crate) async fn wait_for_end() {
     let read = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     let _ = tokio::task::spawn_blocking(read).await;
 }

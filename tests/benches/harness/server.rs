@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tower::Service;
 
 use super::installation::{IAM, SERVICE_KEY};
-use super::process::{asked_to_end, say};
+use super::process::{print_message, wait_for_end};
 
 /// Builds the suite, reports its addresses, and serves until it is asked to end.
 pub(crate) async fn serve(builder: SuiteBuilder) {
@@ -22,8 +22,8 @@ pub(crate) async fn serve(builder: SuiteBuilder) {
         "iam": listen(suite.iam()).await,
         "registry": listen(suite.registry()).await,
     });
-    say("ready", &json!({ "addresses": addresses }));
-    asked_to_end().await;
+    print_message("ready", &json!({ "addresses": addresses }));
+    wait_for_end().await;
     suite.shutdown().await;
 }
 

@@ -20,7 +20,7 @@ const BUSY_CLIENTS: usize = 32;
 const CLIENTS: usize = 256;
 
 /// If a client is later than this, the server has delayed it. The time of its request then counts from when it was due.
-const LATE: Duration = Duration::from_millis(2);
+const MAX_CLIENT_DELAY: Duration = Duration::from_millis(2);
 
 /// The server, the acknowledged writes and the measured times.
 #[derive(Clone, Debug)]
@@ -134,7 +134,11 @@ impl Load {
             let due = since + Duration::from_secs_f64(seconds);
             sleep_until(due).await;
             let now = Instant::now();
-            let began = if now > due + LATE { due } else { now };
+            let began = if now > due + MAX_CLIENT_DELAY {
+                due
+            } else {
+                now
+            };
             self.one(&mut client, began).await;
         }
     }

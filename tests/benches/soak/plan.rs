@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     /// How long the storm lasts, and the measurement before it.
     pub(crate) storm: Duration,
     /// Maximum time for the jobs that are left at the end.
-    pub(crate) rest: Duration,
+    pub(crate) max_job_time: Duration,
 }
 
 impl Plan {
@@ -48,7 +48,7 @@ impl Plan {
             minute: Duration::from_secs(60),
             minutes: 10,
             storm: Duration::from_secs(30),
-            rest: Duration::from_secs(600),
+            max_job_time: Duration::from_secs(600),
         }
     }
 
@@ -61,7 +61,7 @@ impl Plan {
             minute: short,
             minutes: 2,
             storm: short,
-            rest: Duration::from_secs(60),
+            max_job_time: Duration::from_secs(60),
         }
     }
 }

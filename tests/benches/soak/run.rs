@@ -21,10 +21,10 @@ const SHARE: f64 = 0.7;
 const SHARE_BESIDE_STORM: f64 = 0.3;
 
 /// The factor by which memory may grow after the first third, and still be called flat.
-const FLAT: f64 = 1.1;
+const MAX_MEMORY_GROWTH: f64 = 1.1;
 
 /// The factor by which the 99th percentile of reads may grow in a storm.
-const CALM: f64 = 1.5;
+const MAX_P99_GROWTH: f64 = 1.5;
 
 /// Runs the soak test. Panics if a write was lost.
 pub(crate) fn on(backend: Backend, plan: &Plan) {
@@ -48,9 +48,9 @@ pub(crate) fn on(backend: Backend, plan: &Plan) {
         capacity * SHARE,
     ));
     runtime.block_on(storm(&load, plan, capacity * SHARE_BESIDE_STORM));
-    match load.ledger.until_jobs_end(&load.world, plan.rest) {
+    match load.ledger.until_jobs_end(&load.world, plan.max_job_time) {
         Some(count) => println!("all {count} jobs and deployments have ended"),
-        None => println!("NOT all jobs have ended after {:?}", plan.rest),
+        None => println!("NOT all jobs have ended after {:?}", plan.max_job_time),
     }
     // Kills the server like `kill -9`. Acknowledged writes must remain.
     drop(installation);
@@ -89,7 +89,7 @@ async fn minutes(load: &Load, plan: &Plan, server: u32, rate: f64) {
     running.stop().await;
     load.statistics.take();
     let (settled, last) = (memory[memory.len() / 3], memory[memory.len() - 1]);
-    let verdict = if last <= settled * FLAT {
+    let verdict = if last <= settled * MAX_MEMORY_GROWTH {
         "flat"
     } else {
         "NOT flat"
@@ -112,7 +112,7 @@ async fn storm(load: &Load, plan: &Plan, rate: f64) {
     load.statistics.take();
     let p99 = |of: &[crate::statistics::OfClass]| of[Class::Read as usize].percentile(99);
     let (before, during) = (p99(&before), p99(&during));
-    let verdict = if during <= before * CALM {
+    let verdict = if during <= before * MAX_P99_GROWTH {
         "calm"
     } else {
         "NOT calm"

@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 use crate::harness::cpu::Cores;
 use crate::harness::http::request;
 use crate::harness::load::{Target, always};
-use crate::harness::process::{Process, address, asked_to_end, say};
+use crate::harness::process::{Process, address, print_message, wait_for_end};
 
 /// Starts the server in its own process.
 pub(crate) fn start() -> (Process, Target) {
     let mut process = Process::in_role("bare", &json!({}), Cores::Server);
     let target = Target {
-        address: address(&process.says("ready")),
+        address: address(&process.wait_for("ready")),
         process: process.id(),
         requests: always(request("GET", "/", &[], &[])),
     };
@@ -32,7 +32,7 @@ pub(crate) fn start() -> (Process, Target) {
 pub(crate) async fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    say("ready", &json!(url));
+    print_message("ready", &json!(url));
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -43,7 +43,7 @@ pub(crate) async fn serve() {
             tokio::spawn(connection.serve_connection(TokioIo::new(stream), answer));
         }
     });
-    asked_to_end().await;
+    wait_for_end().await;
 }
 
 async fn ok(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {

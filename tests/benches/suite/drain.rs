@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::harness::backend::Location;
 use crate::harness::cpu;
-use crate::harness::process::say;
+use crate::harness::process::print_message;
 use crate::kinds::{Applied, Order, operator, queue, worker};
 
 /// The number of jobs that are queued in one unit of work.
@@ -32,7 +32,7 @@ pub(crate) struct Drain {
 
 /// The result of draining jobs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Drained {
+pub(crate) struct DrainResult {
     /// Jobs per second.
     pub(crate) per_second: f64,
     /// Processor time of the process per job, in microseconds.
@@ -72,12 +72,12 @@ pub(crate) async fn run(drain: Drain) {
     let seconds = since.elapsed().as_secs_f64();
     let used = cpu::time_of(process).saturating_sub(cpu).as_secs_f64();
     let drained = f64::from(u32::try_from(applied.jobs().len().clamp(1, jobs)).unwrap());
-    let drained = Drained {
+    let drained = DrainResult {
         per_second: drained / seconds,
         cpu_us: used * 1e6 / drained,
         all,
     };
-    say("drained", &json!(drained));
+    print_message("drained", &json!(drained));
     drop(handle);
 }
 

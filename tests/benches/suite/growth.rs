@@ -33,7 +33,7 @@ fn measure_at(plan: &Plan, report: &mut Report, backend: Backend, place: &Place,
     let installation = served.start_filled();
     let targets = [get_one(&installation, rows), page_of_20(&installation)];
     let measured = rounds::measure(plan, &targets);
-    report.grown("GET one", backend, rows, measured[1].by_bare().best);
-    report.grown("page of 20", backend, rows, measured[2].by_bare().best);
+    report.growth_point("GET one", backend, rows, measured[1].by_bare().best);
+    report.growth_point("page of 20", backend, rows, measured[2].by_bare().best);
     installation.process.end();
 }

@@ -13,7 +13,7 @@ use serde_json::{from_value, json};
 use crate::CountAt;
 use crate::harness::backend::{Backend, Location, Place};
 use crate::harness::cpu::Cores;
-use crate::harness::process::{Process, asked_to_end, say};
+use crate::harness::process::{Process, print_message, wait_for_end};
 use crate::kinds::{Applied, Order, nanoseconds, queue, worker};
 use crate::plan::Plan;
 use crate::report::Report;
@@ -30,8 +30,8 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         let place = Place::new(*backend);
         let config = json!({ "location": place.location, "count": plan.starts });
         let mut process = Process::in_role("start", &config, Cores::All);
-        let queued: Moments = from_value(process.says("queued")).unwrap();
-        let started: Moments = from_value(process.says("started")).unwrap();
+        let queued: Moments = from_value(process.wait_for("queued")).unwrap();
+        let started: Moments = from_value(process.wait_for("started")).unwrap();
         process.end();
         let waits = waits(queued, &started);
         report.starts("same process", *backend, waits, GOAL_SAME_PROCESS);
@@ -50,11 +50,11 @@ fn on_another_node(plan: &Plan) -> Vec<f64> {
     let place = Place::new(Backend::Postgres);
     let config = json!({ "location": place.location, "count": plan.starts });
     let mut node = Process::in_role("node", &config, Cores::All);
-    node.says("ready");
+    node.wait_for("ready");
     let mut enqueuer = Process::in_role("enqueue", &config, Cores::All);
-    let queued = from_value(enqueuer.says("queued")).unwrap();
+    let queued = from_value(enqueuer.wait_for("queued")).unwrap();
     enqueuer.end();
-    let started: Moments = from_value(node.says("started")).unwrap();
+    let started: Moments = from_value(node.wait_for("started")).unwrap();
     node.end();
     waits(queued, &started)
 }
@@ -125,8 +125,8 @@ pub(crate) async fn in_one_process(config: CountAt) {
             .unwrap();
         idle(job).await;
     }
-    say("queued", &json!(queued));
-    say("started", &json!(applied.jobs()));
+    print_message("queued", &json!(queued));
+    print_message("started", &json!(applied.jobs()));
     handle.stop().await;
 }
 
@@ -139,12 +139,12 @@ async fn queue_one(store: Arc<dyn Store>, job: u32) -> (String, u64) {
 /// The role of the node that works on the jobs of another node.
 pub(crate) async fn as_worker(config: CountAt) {
     let (_, applied, handle) = node(&config.location).await;
-    say("ready", &json!(null));
+    print_message("ready", &json!(null));
     let jobs = config.count as usize;
     let mut count = applied.count();
     count.wait_for(|count| *count == jobs).await.unwrap();
-    say("started", &json!(applied.jobs()));
-    asked_to_end().await;
+    print_message("started", &json!(applied.jobs()));
+    wait_for_end().await;
     handle.stop().await;
 }
 
@@ -158,7 +158,7 @@ pub(crate) async fn as_enqueuer(config: CountAt) {
         hints.notify().await;
         idle(job).await;
     }
-    say("queued", &json!(queued));
+    print_message("queued", &json!(queued));
 }
 
 /// Waits so that the worker is idle when the next job comes, each time at another phase of its polling.

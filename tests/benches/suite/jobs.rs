@@ -2,7 +2,7 @@
 
 use serde_json::{from_value, json};
 
-use crate::drain::{Drain, Drained};
+use crate::drain::{Drain, DrainResult};
 use crate::harness::backend::{Backend, Place};
 use crate::harness::cpu::Cores;
 use crate::harness::process::Process;
@@ -30,7 +30,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
 }
 
 /// Drains at least the planned number of jobs from so many lanes, in a separate process and store.
-fn drain(plan: &Plan, backend: Backend, lanes: u32, steps: usize) -> Drained {
+fn drain(plan: &Plan, backend: Backend, lanes: u32, steps: usize) -> DrainResult {
     let place = Place::new(backend);
     let drain = Drain {
         location: place.location.clone(),
@@ -40,7 +40,7 @@ fn drain(plan: &Plan, backend: Backend, lanes: u32, steps: usize) -> Drained {
         limit: plan.drain_limit,
     };
     let mut process = Process::in_role("drain", &json!(drain), Cores::All);
-    let drained = from_value(process.says("drained")).unwrap();
+    let drained = from_value(process.wait_for("drained")).unwrap();
     process.end();
     drained
 }

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::fill;
 use crate::harness::backend::{Location, Place};
 use crate::harness::cpu::Cores;
-use crate::harness::process::{Process, say};
+use crate::harness::process::{Process, print_message};
 use crate::plan::Plan;
 use crate::report::Report;
 
@@ -57,7 +57,7 @@ pub(crate) struct Lists {
 
 /// The times of two pages of a list in microseconds: the median of the rounds.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Took {
+pub(crate) struct PageTimes {
     pub(crate) list: String,
     pub(crate) first: f64,
     pub(crate) later: f64,
@@ -74,7 +74,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             rounds: plan.answers(),
         };
         let mut child = Process::in_role("pages", &json!(lists), Cores::All);
-        let took: Vec<Took> = serde_json::from_value(child.says("pages")).unwrap();
+        let took: Vec<PageTimes> = serde_json::from_value(child.wait_for("pages")).unwrap();
         took.iter()
             .for_each(|took| report.pages(*backend, plan.page, took));
         child.end();
@@ -95,14 +95,14 @@ pub(crate) async fn run(lists: Lists) {
     for (list, path) in LISTS {
         let path = path.replace("{}", &fill::id(0));
         let cursor = cursor_of(&registry, &path, lists.page).await;
-        took.push(Took {
+        took.push(PageTimes {
             list: list.to_owned(),
             first: median(&registry, &path, None, lists.rounds).await,
             later: median(&registry, &path, Some(&cursor), lists.rounds).await,
         });
     }
     sealer.abort();
-    say("pages", &json!(took));
+    print_message("pages", &json!(took));
 }
 
 /// Seals the audit entries of read accesses, as the suite does.

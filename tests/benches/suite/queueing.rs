@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::harness::backend::{Backend, Location, Place};
 use crate::harness::cpu::Cores;
-use crate::harness::process::{Process, say};
+use crate::harness::process::{Process, print_message};
 use crate::kinds::{Order, queue_counting_runs};
 use crate::plan::Plan;
 use crate::report::Report;
@@ -49,7 +49,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
                 duration: plan.queueing,
             };
             let mut process = Process::in_role("queueing", &json!(queueing), Cores::All);
-            let queued: QueuedJobs = from_value(process.says("queued")).unwrap();
+            let queued: QueuedJobs = from_value(process.wait_for("queued")).unwrap();
             process.end();
             let goal = (*backend == Backend::Postgres).then_some(GOAL);
             report.queued(*backend, lanes, queued, goal);
@@ -81,5 +81,5 @@ pub(crate) async fn run(queueing: Queueing) {
         per_second: count(&jobs) / since.elapsed().as_secs_f64(),
         runs: count(&runs) / count(&jobs),
     };
-    say("queued", &json!(queued));
+    print_message("queued", &json!(queued));
 }

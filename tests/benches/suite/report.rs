@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::drain::Drained;
+use crate::drain::DrainResult;
 use crate::harness::backend::Backend;
 use crate::machine;
-use crate::pages::Took;
+use crate::pages::PageTimes;
 use crate::plan::Plan;
 use crate::queueing::QueuedJobs;
 use crate::rounds::{Best, Measured};
@@ -173,7 +173,7 @@ impl Report {
         backend: Backend,
         lanes: u32,
         steps: usize,
-        drained: Drained,
+        drained: DrainResult,
         goal: Option<f64>,
     ) {
         let steps_text = if steps == 1 { "1 step" } else { "3 steps" };
@@ -232,7 +232,7 @@ impl Report {
     }
 
     /// Adds the times of the first page and a later page of a list.
-    pub(crate) fn pages(&mut self, backend: Backend, page: u32, took: &Took) {
+    pub(crate) fn pages(&mut self, backend: Backend, page: u32, took: &PageTimes) {
         self.pages.add([
             took.list.clone(),
             backend.name().to_owned(),
@@ -244,7 +244,7 @@ impl Report {
     }
 
     /// Adds the cost of a request at a number of rows, relative to bare hyper.
-    pub(crate) fn grown(&mut self, name: &str, backend: Backend, rows: u32, by_bare: f64) {
+    pub(crate) fn growth_point(&mut self, name: &str, backend: Backend, rows: u32, by_bare: f64) {
         println!("{name} of {rows}, {}: {by_bare:.2}", backend.name());
         let title = format!("registry {name}, x bare hyper, by number of platforms");
         self.curve(&title, backend, rows, by_bare);

@@ -31,7 +31,7 @@ pub(super) fn imports(src: &FilePath) -> Imports {
     };
     let mut imports = Imports::new();
     for (home, (file, tokens)) in &modules.modules {
-        for path in modules.named(tokens) {
+        for path in modules.imported_paths(tokens) {
             if let Some(from) = modules.file_of(home, path, 0)
                 && from != file
             {
@@ -62,7 +62,7 @@ fn module(file: &str) -> Option<Path> {
 
 impl Modules {
     /// Returns the paths that a file imports. A name that is only re-exported is not an import.
-    fn named<'a>(&self, tokens: &'a Tokens) -> Vec<&'a Path> {
+    fn imported_paths<'a>(&self, tokens: &'a Tokens) -> Vec<&'a Path> {
         let needed = |name: &String| name == "*" || tokens.idents.contains(name);
         let uses = tokens.uses.iter();
         let uses = uses.filter(|used| !used.public || needed(&used.name));
@@ -84,12 +84,18 @@ impl Modules {
         let handed_on = rest
             .first()
             .filter(|name| depth < 8 && !tokens.defines.contains(*name))
-            .and_then(|name| self.handed_on(&module, tokens, name, depth));
+            .and_then(|name| self.follow_reexport(&module, tokens, name, depth));
         Some(handed_on.unwrap_or(file))
     }
 
     /// Returns the file that defines a name which a module re-exports.
-    fn handed_on(&self, module: &Path, tokens: &Tokens, name: &str, depth: usize) -> Option<&str> {
+    fn follow_reexport(
+        &self,
+        module: &Path,
+        tokens: &Tokens,
+        name: &str,
+        depth: usize,
+    ) -> Option<&str> {
         let named = tokens.uses.iter().find(|used| used.name == name);
         if let Some(used) = named {
             return self.file_of(module, &used.path, depth + 1);
@@ -140,7 +146,7 @@ impl Modules {
 }
 
 /// Returns the cycles of an import graph: groups of files that all reach each other.
-pub(super) fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
+pub(super) fn import_cycles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()
         .map(|file| (file.as_str(), reached(imports, file)))

@@ -1,6 +1,6 @@
 //! The allowed imports between the folders of a crate, and the absence of import cycles between files.
 
-use super::imports::{Imports, circles, imports};
+use super::imports::{Imports, import_cycles, imports};
 use super::sources::{members, root};
 
 /// The modules of the domain. Each may import the modules before it in this list, and itself.
@@ -52,7 +52,7 @@ fn files_have_no_import_cycles() {
     let mut found = Vec::new();
     for krate in members() {
         let imports = imports_of(&krate);
-        for circle in circles(&imports) {
+        for circle in import_cycles(&imports) {
             found.push(format!("{krate}: an import cycle"));
             let tied =
                 edges(&imports).filter(|tied| circle.contains(tied.0) && circle.contains(tied.1));
@@ -76,7 +76,7 @@ fn an_import_cycle_is_found() {
         std::fs::write(folder.path().join(file), text).unwrap();
     }
     let imports = imports(folder.path());
-    let found: Vec<Vec<_>> = circles(&imports)
+    let found: Vec<Vec<_>> = import_cycles(&imports)
         .into_iter()
         .map(|circle| circle.into_iter().collect())
         .collect();

@@ -78,7 +78,7 @@ fn no_derived_debug_shows_a_secret() {
 }
 
 /// Returns the fields whose names mark them as secrets and that a derived `Debug` would show.
-fn shown(text: &str) -> Vec<String> {
+fn visible_secrets(text: &str) -> Vec<String> {
     let shown = fields(text).into_iter().filter(is_called_secret_and_shown);
     shown
         .map(|field| format!("{}.{}", field.owner, field.name))
@@ -88,11 +88,11 @@ fn shown(text: &str) -> Vec<String> {
 #[test]
 fn a_struct_that_shows_its_token_is_found() {
     let shows = "#[derive(Clone, Debug)]\npub struct Shows {\n    pub(crate) token: String,\n}\n";
-    assert_eq!(shown(shows), ["Shows.token"]);
-    assert!(shown(&shows.replace(", Debug", "")).is_empty());
-    assert!(shown(&shows.replace("token", "token_hash")).is_empty());
-    assert!(shown(&shows.replace("String", "TokenHash")).is_empty());
-    assert!(shown(&format!("#[cfg(test)] mod tests {{ {shows} }}")).is_empty());
+    assert_eq!(visible_secrets(shows), ["Shows.token"]);
+    assert!(visible_secrets(&shows.replace(", Debug", "")).is_empty());
+    assert!(visible_secrets(&shows.replace("token", "token_hash")).is_empty());
+    assert!(visible_secrets(&shows.replace("String", "TokenHash")).is_empty());
+    assert!(visible_secrets(&format!("#[cfg(test)] mod tests {{ {shows} }}")).is_empty());
     for (kind, holder) in [
         ("Option<Line<0, 64>>", "mod inner"),
         ("&'static str", "fn inner()"),
@@ -100,7 +100,7 @@ fn a_struct_that_shows_its_token_is_found() {
         ("[u8; 32]", "impl Other"),
     ] {
         let inside = format!("{holder} {{ {} }}", shows.replace("String", kind));
-        assert_eq!(shown(&inside), ["Shows.token"], "{inside}");
+        assert_eq!(visible_secrets(&inside), ["Shows.token"], "{inside}");
     }
 }
 
@@ -108,12 +108,12 @@ fn a_struct_that_shows_its_token_is_found() {
 fn an_enum_variant_that_shows_its_code_is_found() {
     let shows = "#[derive(Debug)] #[must_use] enum Proof<'a> { None, Id(String), \
         #[doc = \"x: y\"] Shown { by: UserId, code: Line<0, 64> }, Other { key: KeyId } }";
-    assert_eq!(shown(shows), ["Proof.code"]);
-    assert!(shown(&shows.replace("Debug", "Clone")).is_empty());
+    assert_eq!(visible_secrets(shows), ["Proof.code"]);
+    assert!(visible_secrets(&shows.replace("Debug", "Clone")).is_empty());
     // The derives of one type do not apply to the next one.
     let next = format!(
         "#[derive(Debug)] struct Unit; {}",
         shows.replace("Debug", "Clone")
     );
-    assert!(shown(&next).is_empty());
+    assert!(visible_secrets(&next).is_empty());
 }

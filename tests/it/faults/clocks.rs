@@ -58,7 +58,7 @@ async fn wrong_clocks_of_nodes_cost_no_job_its_lease() {
 
     let mut all = Queued::many(&ahead.server, "ahead", 4).await;
     all.extend(Queued::many(&behind.server, "behind", 4).await);
-    all[7].runs(&ahead.server).await;
+    all[7].wait_until_running(&ahead.server).await;
     ahead.set(-600);
     behind.set(600);
     let jobs = site.is_complete(&ahead.server, &all).await;

@@ -1,6 +1,6 @@
 //! F7: Postgres restarts as after a crash, connections are scarce, or wake-ups are lost.
 
-use core_storage::testing::{OwnPostgres, connect};
+use core_storage::testing::{DedicatedPostgres, connect};
 use futures_util::future::join_all;
 
 use super::site::{Queued, Site};
@@ -8,19 +8,19 @@ use crate::world::{Backend, Rng};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_job_is_lost_or_done_twice_when_postgres_restarts() {
-    let postgres = OwnPostgres::start().await;
+    let postgres = DedicatedPostgres::start().await;
     let site = Site::at(postgres.url.clone(), tempfile::tempdir().unwrap());
     let rng = Rng::new(7);
     let killed = site.start_slow(60).await;
     let server = site.start_slow(60).await;
     let queued = Queued::many(&server, "engines", 8).await;
-    queued[7].runs(&server).await;
+    queued[7].wait_until_running(&server).await;
     // The other server recovers the killed server's jobs when the database is available.
     killed.kill().await;
     for _ in 0..3 {
         postgres.restart_immediately().await;
         for _ in 0..rng.below(60) {
-            let _ = queued[0].shown(&server).await;
+            let _ = queued[0].get(&server).await;
         }
     }
     site.is_complete(&server, &queued).await;

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use http::StatusCode;
 
 use super::site::{Queued, Site, on_both_databases, provision};
-use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed};
+use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server};
 
 on_both_databases! {
     repeated_requests_with_one_key_create_one_job,
@@ -19,7 +19,7 @@ async fn deliver(server: &Server, call: &Call, times: usize) -> BTreeSet<String>
     let mut jobs = BTreeSet::new();
     for answer in join_all(answers).await {
         if answer.status == StatusCode::CONFLICT {
-            let _ = answer.refused(409, "IDEMPOTENCY_IN_PROGRESS");
+            let _ = answer.expect_error(409, "IDEMPOTENCY_IN_PROGRESS");
             continue;
         }
         jobs.insert(answer.expect(202).text("jobId").to_owned());
@@ -38,7 +38,7 @@ async fn repeated_requests_with_one_key_create_one_job(site: Site) {
     let mut all = Vec::new();
     for times in [2, 10, 50] {
         let slug = format!("engines-{times}");
-        let platform = Signed::operating(&server, &slug).await;
+        let platform = PlatformMember::operating(&server, &slug).await;
         let call = provision(&platform).header("idempotency-key", &slug);
         let jobs = deliver(&server, &call, times).await;
         let path = format!("/api/v1/provision/jobs?platformId={}", platform.platform);
@@ -58,7 +58,7 @@ async fn repeated_requests_with_one_key_create_one_job(site: Site) {
 
 async fn equal_requests_without_a_key_create_each_object_once(site: Site) {
     let server = site.start(&[]).await;
-    let platform = Signed::operating(&server, "engines").await;
+    let platform = PlatformMember::operating(&server, "engines").await;
     let jobs = deliver(&server, &provision(&platform), 10).await;
     assert_eq!(jobs.len(), 10);
     let of = |job| Queued {

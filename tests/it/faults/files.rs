@@ -89,7 +89,7 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
     let environment = site.environment("off");
     let server = Server::start_under(&patient, site.data.path(), &arguments, &environment).await;
     let mut queued = Queued::many(&server, "before", 4).await;
-    queued[3].runs(&server).await;
+    queued[3].wait_until_running(&server).await;
 
     limit_files(&server, "65536").await;
     let mut refused = 0;
@@ -97,7 +97,7 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
         let call = new_platform(&format!("full-{number}"));
         let answer = server.send("registry", call).await;
         if answer.status != StatusCode::CREATED {
-            let _ = answer.refused(503, "SERVICE_UNAVAILABLE");
+            let _ = answer.expect_error(503, "SERVICE_UNAVAILABLE");
             refused += 1;
         }
         if refused == 10 {
@@ -105,7 +105,7 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
         }
     }
     assert_eq!(refused, 10);
-    let _ = queued[0].shown(&server).await.expect(200);
+    let _ = queued[0].get(&server).await.expect(200);
 
     limit_files(&server, "unlimited").await;
     queued.extend(Queued::many(&server, "after", 2).await);

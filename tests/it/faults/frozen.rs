@@ -27,7 +27,7 @@ async fn freeze(site: &Site, server: &Server) {
 }
 
 /// A server that was frozen after a number of effects, and continues after another server has finished its job.
-struct Thawed {
+struct ResumedServer {
     site: Site,
     server: Server,
     queued: [Queued; 1],
@@ -35,12 +35,12 @@ struct Thawed {
     jobs: Vec<Value>,
 }
 
-impl Thawed {
+impl ResumedServer {
     async fn after(effects: usize) -> Self {
         let site = Site::on(Backend::Postgres).await;
         let server = slow_server(&site).await;
         let queued = [Queued::on(&server, "engines").await];
-        queued[0].runs(&server).await;
+        queued[0].wait_until_running(&server).await;
         in_time(async {
             while site.objects(&queued[0]) < effects {
                 tokio::task::yield_now().await;
@@ -75,10 +75,10 @@ impl Thawed {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_frozen_after_its_effect_changes_nothing_when_it_continues() {
-    Thawed::after(1).await.changes_nothing().await;
+    ResumedServer::after(1).await.changes_nothing().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_frozen_before_its_effect_creates_nothing_twice() {
-    Thawed::after(0).await.changes_nothing().await;
+    ResumedServer::after(0).await.changes_nothing().await;
 }

@@ -17,10 +17,10 @@ async fn after_random_kills_every_job_completes_with_each_object_once(site: Site
         let server = site.start_slow(30).await;
         queued.extend(Queued::many(&server, &format!("engines-{round}"), 4).await);
         let last = queued.last().unwrap();
-        last.runs(&server).await;
+        last.wait_until_running(&server).await;
         // The number of requests makes the moment of the kill random.
         for _ in 0..rng.below(80) {
-            let _ = last.shown(&server).await.expect(200);
+            let _ = last.get(&server).await.expect(200);
         }
         server.kill().await;
     }

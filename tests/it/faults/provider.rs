@@ -30,13 +30,13 @@ async fn survives(world: &Engine, fault: impl Fn(usize) -> Fault) {
 
 async fn a_burst_of_provider_errors_is_waited_out(world: Engine) {
     survives(&world, |at| [Fault::Throttled, Fault::Down][at % 2]).await;
-    assert_eq!(world.provider.mishaps(), 21);
+    assert_eq!(world.provider.fault_count(), 21);
     assert_eq!(world.provider.names().len(), 3);
 }
 
 async fn an_object_created_without_a_reply_is_observed_and_not_created_again(world: Engine) {
     survives(&world, |_| Fault::NoAnswer).await;
     // One fault per step, because the next attempt observes the object.
-    assert_eq!(world.provider.mishaps(), 3);
+    assert_eq!(world.provider.fault_count(), 3);
     assert_eq!(world.provider.names().len(), 3);
 }

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::crash::provider_objects;
 use crate::jobs::records_are_consistent;
-use crate::world::{Backend, Call, Installation, SERVICE_KEY, Server, Signed, built};
+use crate::world::{Backend, Call, Installation, PlatformMember, SERVICE_KEY, Server, built};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -71,7 +71,7 @@ pub(super) use on_both_databases;
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) slug: String,
-    pub(super) platform: Signed,
+    pub(super) platform: PlatformMember,
     pub(super) job: String,
 }
 
@@ -163,7 +163,7 @@ impl Site {
     pub(super) async fn is_complete(&self, server: &Server, all: &[Queued]) -> Vec<Value> {
         let mut jobs = Vec::with_capacity(all.len());
         for queued in all {
-            let job = queued.ended(server).await;
+            let job = queued.wait_until_ended(server).await;
             assert_eq!(job["status"], "COMPLETED", "{job}");
             let resources = Call::get(queued.platform.at("/resources")).bearer(SERVICE_KEY);
             let resources = server.send("registry", resources).await.expect(200);
@@ -178,7 +178,7 @@ impl Site {
 impl Queued {
     /// Creates a platform and queues the job that provisions it.
     pub(super) async fn on(server: &Server, slug: &str) -> Self {
-        let platform = Signed::operating(server, slug).await;
+        let platform = PlatformMember::operating(server, slug).await;
         let answer = server.send("provisioning", provision(&platform)).await;
         Self {
             slug: slug.to_owned(),
@@ -197,17 +197,17 @@ impl Queued {
     }
 
     /// Returns the job with its current state.
-    pub(super) async fn shown(&self, server: &Server) -> Answer {
+    pub(super) async fn get(&self, server: &Server) -> Answer {
         let path = format!("/api/v1/provision/jobs/{}", self.job);
         let call = Call::get(path).bearer(SERVICE_KEY);
         server.send("provisioning", call).await
     }
 
     /// Polls until the job is running. Returns it.
-    pub(super) async fn runs(&self, server: &Server) -> Value {
+    pub(super) async fn wait_until_running(&self, server: &Server) -> Value {
         let runs = async {
             loop {
-                let shown = self.shown(server).await.expect(200).json;
+                let shown = self.get(server).await.expect(200).json;
                 if shown["status"] == "RUNNING" {
                     return shown;
                 }
@@ -217,7 +217,7 @@ impl Queued {
     }
 
     /// Returns the job once it has ended. Polls again if the server's database is unavailable.
-    pub(super) async fn ended(&self, server: &Server) -> Value {
+    pub(super) async fn wait_until_ended(&self, server: &Server) -> Value {
         let path = format!("/api/v1/provision/jobs/{}?wait=5", self.job);
         let call = Call::get(path).bearer(SERVICE_KEY);
         let ended = async {
@@ -237,7 +237,7 @@ impl Queued {
 }
 
 /// Returns the request that provisions a platform.
-pub(super) fn provision(platform: &Signed) -> Call {
+pub(super) fn provision(platform: &PlatformMember) -> Call {
     let body = json!({
         "platformId": platform.platform,
         "planTier": "starter",

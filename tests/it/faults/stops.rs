@@ -16,9 +16,9 @@ async fn a_stop_under_load_releases_every_job_without_counting_attempts(site: Si
     for round in 0..2 {
         let server = site.start(&slow).await;
         queued.extend(Queued::many(&server, &format!("engines-{round}"), 8).await);
-        queued[queued.len() - 1].runs(&server).await;
+        queued[queued.len() - 1].wait_until_running(&server).await;
         assert!(server.terminate().await.success());
-        has_handed_all_back(&site).await;
+        assert_all_released(&site).await;
     }
     let server = site.start(&[]).await;
     let jobs = site.is_complete(&server, &queued).await;
@@ -30,7 +30,7 @@ async fn a_stop_under_load_releases_every_job_without_counting_attempts(site: Si
 }
 
 /// Checks that no lease is left that would have to expire, and that no job waits for its next attempt.
-async fn has_handed_all_back(site: &Site) {
+async fn assert_all_released(site: &Site) {
     let store = site.store().await;
     let mut uow = store.begin(Mode::Read).await.unwrap();
     let now = uow.now().await.unwrap();

@@ -66,7 +66,7 @@ pub(crate) async fn invariants_hold(world: &Engine) {
         }
     }
     uow.rollback().await;
-    assert_eq!(world.provider.made_once(), Ok(()));
+    assert_eq!(world.provider.check_unique(), Ok(()));
 }
 
 /// Checks the same as [`invariants_hold`], and I3, in a store that other processes have used.
@@ -95,7 +95,7 @@ async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> 
         let alone = !running || running_lanes.insert(&job.lane);
         assert!(alone, "I4 two running: {job:?}");
         is_consistent(job);
-        is_undone_alone(job, &undos);
+        assert_single_undo(job, &undos);
         has_its_dead_letter(job, &entries);
         let history = JobEventQuery::After(job.id.clone(), 0);
         let events: Vec<JobEvent> = list(uow, history).await;
@@ -127,7 +127,7 @@ fn is_consistent(job: &Job) {
 }
 
 /// Checks that a job that is being undone does not change, and that only one job undoes it.
-fn is_undone_alone(job: &Job, undos: &[&Job]) {
+fn assert_single_undo(job: &Job, undos: &[&Job]) {
     let own = |undo: &&&Job| undo.parent_job_id.as_ref() == Some(&job.id);
     let mut undoing = undos
         .iter()

@@ -28,7 +28,7 @@ async fn history(world: &Engine, id: &JobId) -> Vec<JobEvent> {
     world.list(JobEventQuery::After(id.clone(), 0)).await
 }
 
-async fn undone(world: &Engine, id: &JobId) -> Job {
+async fn cancel_and_undo(world: &Engine, id: &JobId) -> Job {
     world.operate(Command::Cancel, id).await.unwrap();
     let_stale_effects_land(world);
     world.until_idle().await;
@@ -48,7 +48,7 @@ async fn a_step_without_a_stored_observation_is_not_undone(world: Engine) {
     for report in [Report::Advance(0, json!({})), Report::Start(1)] {
         worker.report(&claimed, report).await.unwrap();
     }
-    let undo = undone(&world, &id).await;
+    let undo = cancel_and_undo(&world, &id).await;
     assert_eq!(world.provider.names(), [format!("{id}-db")]);
     assert_eq!(undo.output, Some(json!({ "db": { "left": UNKNOWN } })));
     let told = history(&world, &id).await.pop().unwrap();

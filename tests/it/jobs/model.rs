@@ -205,7 +205,7 @@ impl Run {
     }
 
     /// Returns the state of each job, in the order in which they were created. Every store must reach the same states.
-    async fn standings(&self, world: &Engine) -> Vec<String> {
+    async fn job_states(&self, world: &Engine) -> Vec<String> {
         let mut all = Vec::with_capacity(self.jobs.len());
         for id in &self.jobs {
             let job = world.job(id).await;
@@ -229,7 +229,7 @@ impl Run {
 
 /// Returns whether the job must not continue: it is being undone, or it is an undo job that is no longer valid. An undo
 /// job is invalid if its job has continued, or if a later undo job exists.
-async fn stands_still(world: &Engine, job: &Job, forces: bool) -> bool {
+async fn must_not_continue(world: &Engine, job: &Job, forces: bool) -> bool {
     let jobs = world.jobs().await;
     let undoing = |undone: &JobId| {
         let own = jobs.iter().filter(|other| other.is_undo());
@@ -262,8 +262,9 @@ async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
     let kinds = if knows { &world.kinds } else { &kinds };
     let goes_on = matches!(by, JobTransition::Retry | JobTransition::ForceComplete);
     let forces = by == JobTransition::ForceComplete;
-    let still =
-        before.status == JobStatus::Failed && goes_on && stands_still(world, &before, forces).await;
+    let still = before.status == JobStatus::Failed
+        && goes_on
+        && must_not_continue(world, &before, forces).await;
     let outcome = world.operate_knowing(kinds, command, id).await;
     let after = world.job(id).await;
     let row = by.transition();
@@ -289,7 +290,7 @@ async fn replay_one(world: &Engine, at: usize) {
     let job = world.job(&entry.job_id).await;
     let still = entry.status == DlqStatus::Pending
         && job.status == JobStatus::Failed
-        && stands_still(world, &job, false).await;
+        && must_not_continue(world, &job, false).await;
     let outcome = world.replay(&world.kinds, &entry.id).await;
     if still {
         assert_eq!(outcome.unwrap_err().code().as_str(), "INVALID_STATE");
@@ -401,8 +402,8 @@ async fn keeps_the_invariants(steps: Vec<Step>, backend: Backend) {
         invariants_hold(&world).await;
         if backend != Backend::Memory {
             expected.apply(&reference, step).await;
-            let standings = expected.standings(&reference).await;
-            assert_eq!(run.standings(&world).await, standings, "{step:?}");
+            let standings = expected.job_states(&reference).await;
+            assert_eq!(run.job_states(&world).await, standings, "{step:?}");
         }
         let mut now = Vec::with_capacity(run.jobs.len());
         for id in &run.jobs {

@@ -24,14 +24,14 @@ on_every_store! {
 }
 
 /// How long after the end of a lease a request of its holder may still arrive.
-const LONGEST_STEP: Duration = Duration::from_secs(60);
+const MAX_STEP_DURATION: Duration = Duration::from_secs(60);
 
 pub(super) async fn create(world: &Engine) -> JobId {
     world.enqueue::<Undoable>(0, None).await.unwrap()
 }
 
 /// Creates a job with `done` completed steps, while the next step is in progress.
-async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claim) {
+async fn start_undoable(world: &Engine, done: usize) -> (JobId, Worker, Claim) {
     let id = create(world).await;
     let worker = world.worker();
     let claimed = worker.claim(1).await.unwrap().remove(0);
@@ -76,11 +76,11 @@ async fn statuses(world: &Engine, id: &JobId) -> Vec<StepStatus> {
 
 /// Lets enough time pass for the undo of a running job to start.
 pub(super) fn let_stale_effects_land(world: &Engine) {
-    world.tick((DEFAULT_LEASE + LONGEST_STEP).as_secs());
+    world.tick((DEFAULT_LEASE + MAX_STEP_DURATION).as_secs());
 }
 
 async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: Engine) {
-    let (id, worker, claimed) = begun(&world, 2).await;
+    let (id, worker, claimed) = start_undoable(&world, 2).await;
     let later = world.create(0).await;
     let running = world.job(&id).await;
     world.operate(Command::Cancel, &id).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     assert_eq!(undo.lane, running.lane);
     assert_eq!(
         undo.run_at,
-        running.updated_at.plus(DEFAULT_LEASE + LONGEST_STEP)
+        running.updated_at.plus(DEFAULT_LEASE + MAX_STEP_DURATION)
     );
     let names: Vec<_> = undo.steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["site", "db"]);
@@ -101,7 +101,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     // A request of the former holder arrives before the undo observes the object. Neither the undo nor later jobs start
     // before that.
     world.provider.put(&format!("{id}-site"));
-    world.tick((DEFAULT_LEASE + LONGEST_STEP).as_secs() - 1);
+    world.tick((DEFAULT_LEASE + MAX_STEP_DURATION).as_secs() - 1);
     assert_eq!(world.run_one().await, Outcome::Idle);
     let stale = worker.run(&claimed, &Unsupervised).await.unwrap();
     assert_eq!(stale, Outcome::LeaseLost);
@@ -201,7 +201,7 @@ async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
 
 async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
     let world = Arc::new(world);
-    let (id, ..) = begun(&world, 1).await;
+    let (id, ..) = start_undoable(&world, 1).await;
     let attempts = (0..12).map(|_| {
         let (world, id) = (Arc::clone(&world), id.clone());
         tokio::spawn(async move { world.operate(Command::Cancel, &id).await })
@@ -214,7 +214,7 @@ async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
 }
 
 async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) {
-    let (id, ..) = begun(&world, 2).await;
+    let (id, ..) = start_undoable(&world, 2).await;
     world.operate(Command::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     // The last step created nothing, so its undo sends no request.
@@ -291,14 +291,14 @@ async fn a_job_that_has_done_nothing_is_not_undone() {
 #[tokio::test]
 async fn a_waiting_step_is_undone() {
     let world = Engine::memory().await;
-    let (id, worker, claimed) = begun(&world, 0).await;
+    let (id, worker, claimed) = start_undoable(&world, 0).await;
     let wait = Report::Wait {
         until: world.job(&id).await.updated_at.plus(DEFAULT_LEASE),
         reason: "a certificate".into(),
     };
     worker.report(&claimed, wait).await.unwrap();
     world.provider.put(&format!("{id}-db"));
-    world.tick(LONGEST_STEP.as_secs());
+    world.tick(MAX_STEP_DURATION.as_secs());
     world.operate(Command::Cancel, &id).await.unwrap();
     assert_eq!(
         world.run_one().await,
@@ -314,21 +314,21 @@ async fn a_waiting_step_is_undone() {
 #[tokio::test]
 async fn a_step_of_a_lost_worker_is_undone_after_its_request_must_have_arrived() {
     let world = Engine::memory().await;
-    let (id, ..) = begun(&world, 0).await;
+    let (id, ..) = start_undoable(&world, 0).await;
     world.tick(31);
     world.worker().run_timers().await.unwrap();
     let reaped = world.job(&id).await;
     assert_eq!(reaped.status, JobStatus::Queued);
     world.operate(Command::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
-    assert_eq!(undo.run_at, reaped.updated_at.plus(LONGEST_STEP));
+    assert_eq!(undo.run_at, reaped.updated_at.plus(MAX_STEP_DURATION));
     invariants_hold(&world).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_undo_is_not_undone_and_its_job_can_be_retried() {
     let world = Engine::memory().await;
-    let (id, ..) = begun(&world, 1).await;
+    let (id, ..) = start_undoable(&world, 1).await;
     world.operate(Command::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     let_stale_effects_land(&world);
@@ -354,7 +354,7 @@ async fn after_a_crash_anywhere_an_undo_is_completed() {
     for fault in [Fault::None, Fault::NoAnswer, Fault::Lost] {
         for units in 1.. {
             let world = Engine::memory().await;
-            let (id, ..) = begun(&world, 2).await;
+            let (id, ..) = start_undoable(&world, 2).await;
             world.provider.put(&format!("{id}-site"));
             world.operate(Command::Cancel, &id).await.unwrap();
             let_stale_effects_land(&world);

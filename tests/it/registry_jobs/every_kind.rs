@@ -12,7 +12,7 @@ use super::snapshot::Snapshot;
 use crate::world::{Calls, Command, Platforms, on_every_store};
 
 /// The provider's operations that jobs use.
-const CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
+const PROVIDER_CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
 
 on_every_store! { Platforms: every_kind_has_its_effect_on_every_store }
 
@@ -117,7 +117,7 @@ fn each_call(
     calls: &Calls,
     moments: &[FaultMoment],
 ) -> impl Iterator<Item = (&'static str, usize, FaultMoment)> {
-    let named = CALLS.into_iter();
+    let named = PROVIDER_CALLS.into_iter();
     let named = named.flat_map(|call| moments.iter().map(move |moment| (call, *moment)));
     named.flat_map(|(call, moment)| {
         let count = calls.get(&(call, moment == FaultMoment::Done)).copied();

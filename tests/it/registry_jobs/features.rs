@@ -61,7 +61,12 @@ async fn owner_of_all(world: &Platforms, platform: &PlatformId) -> EntityId {
 
 /// Checks that the feature, its worker and the worker's record exist once, or do not exist, besides the platform's own
 /// six.
-async fn stands(world: &Platforms, platform: &PlatformId, status: FeatureStatus, context: &str) {
+async fn assert_feature(
+    world: &Platforms,
+    platform: &PlatformId,
+    status: FeatureStatus,
+    context: &str,
+) {
     let all = FeatureActivationQuery::OfPlatform {
         environment: None,
         inactive: true,
@@ -96,11 +101,11 @@ async fn after_a_crash_anywhere_a_feature_is_created_once_and_removed() {
         activate(&world, platform).await;
         let mut died = world.dies_after(units).await;
         world.restart().await;
-        stands(&world, platform, FeatureStatus::Active, context).await;
+        assert_feature(&world, platform, FeatureStatus::Active, context).await;
         deactivate(&world, platform).await;
         died |= world.dies_after(units).await;
         world.restart().await;
-        stands(&world, platform, FeatureStatus::Inactive, context).await;
+        assert_feature(&world, platform, FeatureStatus::Inactive, context).await;
         if !died {
             assert!(units > 3, "a run has only {context}");
             return;
@@ -123,7 +128,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_feature_is_created() {
         }
         world.restart().await;
         let context = format!("call {call}");
-        stands(&world, platform, FeatureStatus::Active, &context).await;
+        assert_feature(&world, platform, FeatureStatus::Active, &context).await;
     }
 }
 
@@ -137,11 +142,11 @@ async fn a_provider_that_does_not_reply_creates_no_feature_twice_and_keeps_none(
         world.leave_unanswered("create", 0, moment);
         world.until_idle().await;
         assert!(world.has_failed(), "{context} was not met");
-        stands(&world, platform, FeatureStatus::Active, context).await;
+        assert_feature(&world, platform, FeatureStatus::Active, context).await;
         deactivate(&world, platform).await;
         world.leave_unanswered("remove", 0, moment);
         world.until_idle().await;
         assert!(world.has_failed(), "{context} was not met");
-        stands(&world, platform, FeatureStatus::Inactive, context).await;
+        assert_feature(&world, platform, FeatureStatus::Inactive, context).await;
     }
 }

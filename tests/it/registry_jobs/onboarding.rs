@@ -33,7 +33,7 @@ pub(super) async fn start(world: &Platforms, cx: &Context) -> Onboarding {
     started.await.unwrap().0.into_inner()
 }
 
-async fn now(world: &Platforms, begun: &Onboarding) -> (OnboardingStatus, JobStatus) {
+async fn onboarding_state(world: &Platforms, begun: &Onboarding) -> (OnboardingStatus, JobStatus) {
     let now: Onboarding = world.find(&begun.id).await.unwrap();
     (now.status, world.status(&begun.job_id).await)
 }
@@ -41,7 +41,7 @@ async fn now(world: &Platforms, begun: &Onboarding) -> (OnboardingStatus, JobSta
 /// Checks that the onboarding has completed, and that everything exists exactly once.
 async fn ended_well(world: &Platforms, cx: &Context, begun: &Onboarding, context: &str) {
     let ended = (OnboardingStatus::Completed, JobStatus::Completed);
-    assert_eq!(now(world, begun).await, ended, "{context}");
+    assert_eq!(onboarding_state(world, begun).await, ended, "{context}");
     world.has_exactly_six(&begun.platform_id, context).await;
     let all = PlatformQuery::All { deleted: true };
     let platforms: Vec<Platform> = world.list(all).await;
@@ -64,14 +64,14 @@ async fn an_onboarding_ends_with_its_jobs(world: Platforms) {
     let cx = world.person().await;
     let begun = start(&world, &cx).await;
     let begins = (OnboardingStatus::Open, JobStatus::Queued);
-    assert_eq!(now(&world, &begun).await, begins);
+    assert_eq!(onboarding_state(&world, &begun).await, begins);
     world.run_one().await;
     let worker = world.worker();
     let platforms = worker.claim(1).await.unwrap().remove(0);
-    assert_eq!(now(&world, &begun).await.1, JobStatus::Waiting);
+    assert_eq!(onboarding_state(&world, &begun).await.1, JobStatus::Waiting);
     // The platform's own job ends, and the onboarding that waits for it continues at once.
     worker.run(&platforms, &Unsupervised).await.unwrap();
-    assert_eq!(now(&world, &begun).await.1, JobStatus::Queued);
+    assert_eq!(onboarding_state(&world, &begun).await.1, JobStatus::Queued);
     world.until_idle().await;
     ended_well(&world, &cx, &begun, "no fault").await;
 }
@@ -84,7 +84,7 @@ async fn after_a_crash_anywhere_an_onboarding_creates_everything_once() {
         let cx = world.person().await;
         let begun = start(&world, &cx).await;
         let mut died = world.dies_after(units).await;
-        let (onboarding, job) = now(&world, &begun).await;
+        let (onboarding, job) = onboarding_state(&world, &begun).await;
         let open = onboarding == OnboardingStatus::Open;
         assert_eq!(open, !job.is_terminal());
         world.worker().recover().await.unwrap();
@@ -112,6 +112,9 @@ async fn a_platform_removed_while_it_is_onboarded_leaves_nothing() {
         world.until_idle().await;
         let context = format!("after {jobs_run} jobs");
         world.has_nothing(&begun.platform_id, &context).await;
-        assert_ne!(now(&world, &begun).await.0, OnboardingStatus::Open);
+        assert_ne!(
+            onboarding_state(&world, &begun).await.0,
+            OnboardingStatus::Open
+        );
     }
 }

@@ -58,14 +58,14 @@ async fn make(world: &Platforms, platform: &PlatformId, other: Other) {
 }
 
 /// Starts an onboarding and runs it until it waits for the infrastructure.
-async fn begun(world: &Platforms) -> Onboarding {
+async fn start_and_run(world: &Platforms) -> Onboarding {
     let begun = start(world, &world.person().await).await;
     world.run_one().await;
     assert_eq!(world.status(&begun.job_id).await, JobStatus::Waiting);
     begun
 }
 
-async fn cancelled(world: &Platforms, onboarding: &Onboarding) -> Job {
+async fn cancel_onboarding(world: &Platforms, onboarding: &Onboarding) -> Job {
     let job = &onboarding.job_id;
     world.operate(Command::Cancel, job).await.unwrap();
     world.until_idle().await;
@@ -80,10 +80,10 @@ async fn status(world: &Platforms, onboarding: &Onboarding) -> PlatformStatus {
 }
 
 async fn is_left(world: &Platforms, other: Other) {
-    let onboarding = begun(world).await;
+    let onboarding = start_and_run(world).await;
     let platform = &onboarding.platform_id;
     make(world, platform, other).await;
-    let undo = cancelled(world, &onboarding).await;
+    let undo = cancel_onboarding(world, &onboarding).await;
     let context = format!("{other:?}: {undo:?}");
     assert_eq!(undo.status, JobStatus::Completed, "{context}");
     let left = undo.output.as_ref().unwrap()["platform"]["left"]
@@ -128,8 +128,8 @@ async fn a_cancelled_onboarding_keeps_entities_and_features_of_others() {
 #[tokio::test]
 async fn a_cancelled_onboarding_deletes_a_platform_that_no_one_else_uses() {
     let world = Platforms::memory().await;
-    let onboarding = begun(&world).await;
-    let undo = cancelled(&world, &onboarding).await;
+    let onboarding = start_and_run(&world).await;
+    let undo = cancel_onboarding(&world, &onboarding).await;
     assert_eq!(undo.status, JobStatus::Completed);
     let deleted = status(&world, &onboarding).await;
     assert_eq!(deleted, PlatformStatus::Deleted);

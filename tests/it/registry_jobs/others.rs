@@ -43,7 +43,7 @@ pub(super) struct Others {
 impl Others {
     /// Creates objects of another owner: some with names that look like the platform's own, and some with names for
     /// which users of the platform have created records by hand.
-    pub(super) async fn settle(world: &Platforms, platform: &PlatformId) {
+    pub(super) async fn create(world: &Platforms, platform: &PlatformId) {
         let slug = world.find::<Platform>(platform).await.unwrap().slug;
         for resource_type in [ResourceType::D1, ResourceType::Worker] {
             let name = resource_name(platform, &slug, Environment::Stg, resource_type);
@@ -80,7 +80,7 @@ impl Others {
         let domains = CustomDomainQuery::All { deleted: true };
         let mut domains: Vec<CustomDomain> = world.list(domains).await;
         domains.retain(|domain| domain.platform_id != *platform);
-        let served = served(world, &domains).await;
+        let served = served_hostnames(world, &domains).await;
         assert!(!served.is_empty() && !stacks.is_empty() && objects.len() > 15);
         Self {
             objects,
@@ -168,7 +168,10 @@ async fn annex(world: &Platforms, platform: &PlatformId) -> EntityId {
 }
 
 /// Returns those hostnames of the domains that the provider serves.
-pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTreeSet<String> {
+pub(super) async fn served_hostnames(
+    world: &Platforms,
+    domains: &[CustomDomain],
+) -> BTreeSet<String> {
     let mut served = BTreeSet::new();
     for domain in domains {
         let record: Option<DnsRecord> = world.find(&domain.dns_record_id).await;

@@ -153,7 +153,7 @@ impl Scenario {
         let done = world.set_up("engines").await;
         world.operate(Command::Cancel, &done.job_id).await.unwrap();
         let platform = done.platform_id;
-        Others::settle(world, &platform).await;
+        Others::create(world, &platform).await;
         for request in self.before {
             ask(world, &platform, *request).await;
             world.until_idle().await;

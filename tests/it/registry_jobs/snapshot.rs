@@ -9,7 +9,7 @@ use core_domain::registry::{
     FeatureActivationQuery, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
 };
 
-use super::others::{BY_HAND, Others, served, target_of};
+use super::others::{BY_HAND, Others, served_hostnames, target_of};
 use crate::world::Platforms;
 
 /// The state of a platform, at the provider and in the registry.
@@ -50,7 +50,7 @@ impl Snapshot {
         domains.retain(|domain| domain.platform_id == *platform);
         let mut records: Vec<DnsRecord> = world.list(DnsRecordQuery::All { deleted: true }).await;
         records.retain(|record| record.platform_id == *platform);
-        let served = served(world, &domains).await;
+        let served = served_hostnames(world, &domains).await;
         let mut routed = BTreeSet::new();
         for record in &records {
             let hostname = record.hostname.as_str();

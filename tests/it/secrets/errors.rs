@@ -8,7 +8,7 @@ use super::{IAM, SERVICE_KEY};
 use crate::world::Call;
 
 /// Fields that hold secrets, and the paths that accept them.
-const TAKEN: [(&str, &str); 16] = [
+const SECRET_FIELDS: [(&str, &str); 16] = [
     ("/api/auth/sign-up/email", "password"),
     ("/api/auth/sign-in/email", "password"),
     ("/api/auth/change-password", "currentPassword"),
@@ -41,7 +41,7 @@ impl Story<'_> {
     pub(super) async fn provoke(&mut self) {
         // Wrong passwords come first, before other failures delay the account.
         self.passwords_that_are_wrong().await;
-        for (number, (path, field)) in TAKEN.into_iter().enumerate() {
+        for (number, (path, field)) in SECRET_FIELDS.into_iter().enumerate() {
             self.refused_at(
                 path,
                 field,

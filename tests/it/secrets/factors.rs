@@ -32,11 +32,11 @@ impl Story<'_> {
         assert_eq!(half.json["twoFactorRedirect"], true);
         let waits = self.cookies(&half).join("; ");
         let _ = self
-            .recovery_code_shown(&waits, "not-a-code")
+            .sign_in_with_recovery_code(&waits, "not-a-code")
             .await
             .expect(401);
         let shown = self
-            .recovery_code_shown(&waits, &codes[0])
+            .sign_in_with_recovery_code(&waits, &codes[0])
             .await
             .expect(200);
         self.signed_in(&shown);
@@ -76,7 +76,7 @@ impl Story<'_> {
     }
 
     /// Completes the sign-in of these cookies, and trusts the device.
-    pub(super) async fn recovery_code_shown(&mut self, cookies: &str, code: &str) -> Answer {
+    pub(super) async fn sign_in_with_recovery_code(&mut self, cookies: &str, code: &str) -> Answer {
         let body = json!({ "code": code, "trustDevice": true });
         let call = Call::post("/api/auth/two-factor/verify-backup-code", &body);
         let call = call.header("cookie", cookies).header("origin", IAM);
@@ -98,9 +98,12 @@ impl Story<'_> {
     pub(super) async fn passkey(&mut self) {
         let mut authenticator = SoftAuthenticator::new(1, IAM);
         let token = self.token.clone();
-        let added = self.passkey_added(&token, &mut authenticator).await;
+        let added = self.add_passkey(&token, &mut authenticator).await;
         let _ = added.expect(200);
-        let signed_in = self.passkey_shown(&mut authenticator).await.expect(200);
+        let signed_in = self
+            .sign_in_with_passkey(&mut authenticator)
+            .await
+            .expect(200);
         self.signed_in(&signed_in);
         let token = signed_in.json["session"]["token"].as_str().unwrap();
         self.marks.text("a session's token", token);
@@ -108,14 +111,14 @@ impl Story<'_> {
     }
 
     /// Registers a passkey for the user of the session.
-    pub(super) async fn passkey_added(
+    pub(super) async fn add_passkey(
         &mut self,
         token: &str,
         authenticator: &mut SoftAuthenticator,
     ) -> Answer {
         let begin = Call::get("/api/auth/passkey/generate-register-options").bearer(token);
         let begun = self.send("iam", begin).await;
-        if !begun.is_good() {
+        if !begun.is_success() {
             return begun;
         }
         let made = json!({ "response": authenticator.create(&begun.json), "name": "My laptop" });
@@ -124,10 +127,13 @@ impl Story<'_> {
     }
 
     /// Signs in with a passkey.
-    pub(super) async fn passkey_shown(&mut self, authenticator: &mut SoftAuthenticator) -> Answer {
+    pub(super) async fn sign_in_with_passkey(
+        &mut self,
+        authenticator: &mut SoftAuthenticator,
+    ) -> Answer {
         let begin = Call::get("/api/auth/passkey/generate-authenticate-options");
         let begun = self.send("iam", begin).await;
-        if !begun.is_good() {
+        if !begun.is_success() {
             return begun;
         }
         let shown = json!({ "response": authenticator.get(&begun.json) });

@@ -13,7 +13,7 @@ const GRETE: &str = "grete@example.org";
 const PASSWORD: &str = "marked grete+only/pass";
 
 /// Tables with such columns to which no request writes a secret, and the reason.
-const NOT_WRITTEN: [(&str, &str); 7] = [
+const TABLES_WITHOUT_SECRETS: [(&str, &str); 7] = [
     ("signing_keys", "a key is created when the server starts"),
     ("deployments", "the column holds the hash of an upload"),
     ("job_lanes", "the column holds the state of a queue"),
@@ -47,15 +47,18 @@ impl Story<'_> {
     pub(super) async fn fail(&mut self, client: &tokio_postgres::Client) {
         let mut person = self.person().await;
         for answer in self.write_everywhere(&mut person).await {
-            assert!(answer.is_good(), "{}: {}", answer.status, answer.json);
+            assert!(answer.is_success(), "{}: {}", answer.status, answer.json);
         }
         let tables = tables_of_secrets(client).await;
-        for (name, reason) in NOT_WRITTEN {
+        for (name, reason) in TABLES_WITHOUT_SECRETS {
             let known = tables.iter().any(|(table, _)| table == name);
             assert!(known, "the table {name} does not exist any more ({reason})");
         }
         for (name, table) in tables {
-            if NOT_WRITTEN.iter().any(|(known, _)| *known == name) {
+            if TABLES_WITHOUT_SECRETS
+                .iter()
+                .any(|(known, _)| *known == name)
+            {
                 continue;
             }
             let broken = "ADD CONSTRAINT broken CHECK (false) NOT VALID";
@@ -159,10 +162,10 @@ impl Story<'_> {
         let renewed = self.write(person, path, own).await;
         let credentials = json!({ "email": GRETE, "password": PASSWORD });
         let half = self.anonymous("/api/auth/sign-in/email", credentials).await;
-        if renewed.is_good() && half.is_good() {
+        if renewed.is_success() && half.is_success() {
             let codes = self.recovery_codes(&renewed);
             let cookies = self.cookies(&half).join("; ");
-            let shown = self.recovery_code_shown(&cookies, &codes[0]).await;
+            let shown = self.sign_in_with_recovery_code(&cookies, &codes[0]).await;
             let _ = self.cookies(&shown);
             answers.push(shown);
         }
@@ -172,7 +175,7 @@ impl Story<'_> {
     async fn api_keys(&mut self, person: &Person, answers: &mut Vec<Answer>) {
         let new = json!({ "organizationId": person.organization });
         let made = self.write(person, "/api/auth/api-key/create", new).await;
-        if made.is_good() {
+        if made.is_success() {
             let valid = json!({ "key": made.text("key") });
             answers.push(self.as_service("/api/core/apikey/validate", valid).await);
             let rotate = json!({ "keyId": made.id() });
@@ -184,7 +187,7 @@ impl Story<'_> {
     async fn device_tokens(&mut self, person: &Person, answers: &mut Vec<Answer>) {
         let client = json!({ "client_id": "core-cli" });
         let codes = self.write(person, "/oauth/device/code", client).await;
-        if codes.is_good() {
+        if codes.is_success() {
             let approve = json!({ "user_code": codes.text("user_code"), "action": "approve" });
             answers.push(self.write(person, "/oauth/device/authorize", approve).await);
             let poll = json!({
@@ -192,7 +195,7 @@ impl Story<'_> {
                 "device_code": codes.text("device_code"), "client_id": "core-cli",
             });
             let tokens = self.write(person, "/oauth/device/token", poll).await;
-            if tokens.is_good() {
+            if tokens.is_success() {
                 let refresh = json!({
                     "grant_type": "refresh_token", "client_id": "core-cli",
                     "refresh_token": tokens.text("refresh_token"),
@@ -206,9 +209,9 @@ impl Story<'_> {
 
     async fn passkeys(&mut self, person: &Person, answers: &mut Vec<Answer>) {
         let mut authenticator = SoftAuthenticator::new(100 + person.rounds, IAM);
-        let added = self.passkey_added(&person.token, &mut authenticator).await;
-        let shown = self.passkey_shown(&mut authenticator).await;
-        if added.is_good() {
+        let added = self.add_passkey(&person.token, &mut authenticator).await;
+        let shown = self.sign_in_with_passkey(&mut authenticator).await;
+        if added.is_success() {
             let id = json!({ "id": added.id() });
             let path = "/api/auth/passkey/delete-passkey";
             answers.push(self.write(person, path, id).await);

@@ -62,16 +62,16 @@ impl Marks {
 
     /// Checks that the content contains no secret in any encoding.
     pub(super) fn absent_from(&self, place: &str, content: &[u8]) {
-        absent(place, content, self.marks.iter());
+        assert_absent(place, content, self.marks.iter());
     }
 
     /// Checks that stored content contains no secret, except for those that the store may keep.
     pub(super) fn absent_from_store(&self, place: &str, content: &[u8]) {
-        absent(place, content, self.marks.iter().filter(|mark| !mark.kept));
+        assert_absent(place, content, self.marks.iter().filter(|mark| !mark.kept));
     }
 }
 
-fn absent<'m>(place: &str, content: &[u8], marks: impl Iterator<Item = &'m Mark>) {
+fn assert_absent<'m>(place: &str, content: &[u8], marks: impl Iterator<Item = &'m Mark>) {
     let (mut sought, mut needles) = (0, Vec::new());
     for mark in marks {
         sought += 1;

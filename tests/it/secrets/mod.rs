@@ -55,7 +55,7 @@ fn settings_marked() -> Marks {
 }
 
 /// Uses every kind of secret, and searches for all of them in places that do not depend on the store. Returns them.
-async fn used(data: &Path, arguments: &[&str], database: Option<&str>) -> Marks {
+async fn use_all_secrets(data: &Path, arguments: &[&str], database: Option<&str>) -> Marks {
     let arguments = &[arguments, &["--iam-public-url", IAM]].concat();
     let mut marks = settings_marked();
     let server = Server::start_with(data, arguments, &environment()).await;
@@ -95,7 +95,7 @@ async fn used(data: &Path, arguments: &[&str], database: Option<&str>) -> Marks 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_in_the_log_the_audit_an_error_or_a_sqlite_file() {
     let data = tempfile::tempdir().unwrap();
-    let marks = used(data.path(), &[], None).await;
+    let marks = use_all_secrets(data.path(), &[], None).await;
     let files = remains::files(data.path());
     assert!(files.iter().any(|(name, _)| name.ends_with("core.sqlite")));
     for (name, content) in &files {
@@ -108,7 +108,7 @@ async fn no_secret_is_in_the_log_the_audit_an_error_or_a_postgres_table() {
     let data = tempfile::tempdir().unwrap();
     let database = postgres().await;
     let arguments = ["--database-url", &database.url];
-    let marks = used(data.path(), &arguments, Some(&database.url)).await;
+    let marks = use_all_secrets(data.path(), &arguments, Some(&database.url)).await;
     let tables = remains::tables(&connect(&database.url).await).await;
     assert!(
         tables

@@ -92,7 +92,7 @@ impl<'s> Story<'s> {
         let call = Call::post(path, &body).bearer(credential);
         let call = call.header("idempotency-key", key);
         let first = self.send("iam", call.clone()).await;
-        assert!(first.is_good(), "{}", first.json);
+        assert!(first.is_success(), "{}", first.json);
         let second = self.send("iam", call).await;
         assert_eq!(second.json, first.json);
         assert_eq!(second.header("idempotency-replayed"), "true");
@@ -179,7 +179,7 @@ impl<'s> Story<'s> {
         self.marks.text("the token of a password's link", &token);
         let path = format!("/api/auth/reset-password/{token}?callbackURL=/");
         let followed = self.send("iam", Call::get(path)).await;
-        assert!(followed.is_good(), "{}", followed.status);
+        assert!(followed.is_success(), "{}", followed.status);
         let page = Call::get(format!("/reset-password?token={token}"));
         let _ = self.send("iam", page).await.expect(200);
         let reset = json!({ "newPassword": THIRD, "token": token });

@@ -10,7 +10,7 @@ use core_domain::provisioning::LaneKey;
 use core_domain::use_case::provisioning::{JobKind, enqueue};
 use core_storage::fault::FaultStore;
 
-use super::stores::{Keeps, faulty};
+use super::stores::{StoreGuard, faulty};
 use super::{Backend, FakeProvider, Order, Plain, Removal, Work, World, clock, kinds};
 
 pub(crate) type Engine = World<FakeProvider>;
@@ -31,7 +31,7 @@ impl Engine {
     pub(crate) fn faulty(provider: FakeProvider) -> (Self, FaultStore, Arc<dyn Store>) {
         let clock = clock();
         let (store, faults, view) = faulty(clock.clone());
-        let keeps: Keeps = Box::new(());
+        let keeps: StoreGuard = Box::new(());
         let world = Self::over((store, keeps), clock, provider, kinds::all());
         (world, faults, view)
     }

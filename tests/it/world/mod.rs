@@ -32,9 +32,9 @@ pub(crate) use platforms::{Calls, Platforms, as_operator};
 pub(crate) use process::{Server, built, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
-pub(crate) use stores::{Backend, DyingStore, PoliteStore, on_every_store};
+pub(crate) use stores::{Backend, DyingStore, YieldingStore, on_every_store};
 pub(crate) use suites::{
-    FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Signed, sign_up, site_archive,
+    FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, sign_up, site_archive,
 };
 
 /// The parts that a worker needs to run jobs.
@@ -44,7 +44,7 @@ pub(crate) struct World<P> {
     pub(crate) provider: Arc<P>,
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    _keeps: stores::Keeps,
+    _keeps: stores::StoreGuard,
 }
 
 /// A command of an operator for a job.
@@ -62,7 +62,7 @@ fn clock() -> Arc<ManualClock> {
 
 impl<P: Infrastructure + 'static> World<P> {
     fn over(
-        (store, keeps): (Arc<dyn Store>, stores::Keeps),
+        (store, keeps): (Arc<dyn Store>, stores::StoreGuard),
         clock: Arc<ManualClock>,
         provider: P,
         kinds: Kinds,

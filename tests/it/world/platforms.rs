@@ -21,7 +21,7 @@ use core_domain::use_case::registry::{platform, register_kinds};
 use core_local::{FaultMoment, Faults, LocalConfig, LocalInfrastructure};
 use core_storage::fault::FaultStore;
 
-use super::stores::{Keeps, faulty};
+use super::stores::{StoreGuard, faulty};
 use super::{Backend, World, clock};
 
 /// The URL of IAM in the configuration of auth workers.
@@ -93,7 +93,7 @@ impl Platforms {
         (Self::over((store, Box::new(())), clock).await, faults)
     }
 
-    async fn over((store, keeps): (Arc<dyn Store>, Keeps), clock: Arc<ManualClock>) -> Self {
+    async fn over((store, keeps): (Arc<dyn Store>, StoreGuard), clock: Arc<ManualClock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let trap = Trap::default();
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
@@ -102,7 +102,7 @@ impl Platforms {
         let local = LocalInfrastructure::open(config).await.unwrap();
         let dns = Arc::new(MemoryDns::default());
         let kinds = register_kinds(Kinds::new(), dns.clone(), IAM).unwrap();
-        let keeps: Keeps = Box::new((keeps, folder));
+        let keeps: StoreGuard = Box::new((keeps, folder));
         let world = World::over((store, keeps), clock, local, kinds);
         Self {
             world,

@@ -38,7 +38,7 @@ pub(crate) enum Fault {
 }
 
 /// The faults from which a random one is picked.
-const FATES: [Fault; 12] = [
+const RANDOM_FAULTS: [Fault; 12] = [
     Fault::None,
     Fault::None,
     Fault::None,
@@ -69,7 +69,7 @@ struct State {
     /// Objects by name, with the keys of the requests that created them.
     objects: BTreeMap<String, Vec<String>>,
     /// Requests that were sent and have not arrived yet.
-    under_way: Vec<UnderWay>,
+    in_transit: Vec<RequestInTransit>,
     mishaps: usize,
     calm: bool,
     /// The number of seconds that have passed, independent of the clock.
@@ -77,14 +77,14 @@ struct State {
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct RequestInTransit {
     name: String,
     key: String,
     sent_at: u64,
 }
 
 /// Maximum time in seconds until a request arrives: no request takes longer than a step.
-const LONGEST_SECONDS: u64 = 60;
+const MAX_TRANSIT_SECONDS: u64 = 60;
 
 impl FakeProvider {
     pub(crate) fn random(rng: Rng, knows_keys: bool) -> Self {
@@ -111,10 +111,10 @@ impl FakeProvider {
 
     /// Delivers one request in transit.
     pub(crate) fn deliver_one(&self) {
-        let waiting = self.state().under_way.len();
+        let waiting = self.state().in_transit.len();
         if let Some(rng) = self.rng.as_ref().filter(|_| waiting > 0) {
             let at = rng.below(waiting);
-            let arrived = self.state().under_way.swap_remove(at);
+            let arrived = self.state().in_transit.swap_remove(at);
             self.apply(&arrived.name, &arrived.key);
         }
     }
@@ -125,8 +125,9 @@ impl FakeProvider {
             let mut state = self.state();
             state.elapsed += seconds;
             let elapsed = state.elapsed;
-            let is_due = |sent: &mut UnderWay| sent.sent_at + LONGEST_SECONDS <= elapsed;
-            state.under_way.extract_if(.., is_due).collect::<Vec<_>>()
+            let is_due =
+                |sent: &mut RequestInTransit| sent.sent_at + MAX_TRANSIT_SECONDS <= elapsed;
+            state.in_transit.extract_if(.., is_due).collect::<Vec<_>>()
         };
         for sent in arrived {
             self.apply(&sent.name, &sent.key);
@@ -141,7 +142,7 @@ impl FakeProvider {
     fn send(&self, name: &str, key: &str) {
         let mut state = self.state();
         let sent_at = state.elapsed;
-        state.under_way.push(UnderWay {
+        state.in_transit.push(RequestInTransit {
             name: name.to_owned(),
             key: key.to_owned(),
             sent_at,
@@ -149,7 +150,7 @@ impl FakeProvider {
     }
 
     pub(crate) fn deliver_all(&self) {
-        while !self.state().under_way.is_empty() {
+        while !self.state().in_transit.is_empty() {
             self.deliver_one();
         }
     }
@@ -172,12 +173,12 @@ impl FakeProvider {
     }
 
     /// The number of faults so far.
-    pub(crate) fn mishaps(&self) -> usize {
+    pub(crate) fn fault_count(&self) -> usize {
         self.state().mishaps
     }
 
     /// I8: checks that no name has two objects.
-    pub(crate) fn made_once(&self) -> Result<(), String> {
+    pub(crate) fn check_unique(&self) -> Result<(), String> {
         let state = self.state();
         let twice = state.objects.iter().find(|(_, made)| made.len() > 1);
         twice.map_or(Ok(()), |(name, keys)| {
@@ -188,7 +189,7 @@ impl FakeProvider {
     fn next_fault(&self) -> Fault {
         let mut state = self.state();
         let fault = match &self.rng {
-            Some(rng) if !state.calm => FATES[rng.below(FATES.len())],
+            Some(rng) if !state.calm => RANDOM_FAULTS[rng.below(RANDOM_FAULTS.len())],
             _ => state.script.pop().unwrap_or(Fault::None),
         };
         state.mishaps += usize::from(fault != Fault::None);

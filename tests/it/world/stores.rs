@@ -28,10 +28,10 @@ pub(crate) enum Backend {
 }
 
 /// Resources that must live as long as a store is used.
-pub(crate) type Keeps = Box<dyn Any + Send + Sync>;
+pub(crate) type StoreGuard = Box<dyn Any + Send + Sync>;
 
 impl Backend {
-    pub(crate) async fn open(self, clock: Arc<ManualClock>) -> (Arc<dyn Store>, Keeps) {
+    pub(crate) async fn open(self, clock: Arc<ManualClock>) -> (Arc<dyn Store>, StoreGuard) {
         let (rows, keeps) = self.rows(clock).await;
         (over(rows), keeps)
     }
@@ -40,13 +40,13 @@ impl Backend {
     pub(super) async fn open_faulty(
         self,
         clock: Arc<ManualClock>,
-    ) -> ((Arc<dyn Store>, Keeps), FaultStore) {
+    ) -> ((Arc<dyn Store>, StoreGuard), FaultStore) {
         let (rows, keeps) = self.rows(clock).await;
         let faults = FaultStore::new(rows);
         ((over(Arc::new(faults.clone())), keeps), faults)
     }
 
-    async fn rows(self, clock: Arc<ManualClock>) -> (Arc<dyn RowStore>, Keeps) {
+    async fn rows(self, clock: Arc<ManualClock>) -> (Arc<dyn RowStore>, StoreGuard) {
         match self {
             Self::Memory => (memory::rows(clock), Box::new(())),
             Self::Sqlite => {
@@ -127,13 +127,13 @@ impl Store for DyingStore {
 
 /// A store that lets other tasks run before each unit of work.
 #[derive(Debug)]
-pub(crate) struct PoliteStore {
+pub(crate) struct YieldingStore {
     pub(crate) inner: Arc<dyn Store>,
     pub(crate) rng: Rng,
 }
 
 #[async_trait]
-impl Store for PoliteStore {
+impl Store for YieldingStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
         self.rng.pause(2).await;
         self.inner.begin(mode).await

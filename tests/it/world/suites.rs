@@ -114,13 +114,13 @@ impl Installation for Suite {
 
 /// A caller with all permissions on a platform.
 #[derive(Clone, Debug)]
-pub(crate) struct Signed {
+pub(crate) struct PlatformMember {
     pub(crate) token: String,
     pub(crate) platform: String,
 }
 
 /// Signs a user up and sets up an organization.
-pub(crate) async fn sign_up(on: &impl Installation, slug: &str, name: &str) -> Signed {
+pub(crate) async fn sign_up(on: &impl Installation, slug: &str, name: &str) -> PlatformMember {
     let email = format!("{slug}@example.org");
     let body = json!({ "name": "Ada", "email": email, "password": "correct horse battery" });
     let signed_up = on.send("iam", Call::post("/api/auth/sign-up/email", &body));
@@ -133,13 +133,13 @@ pub(crate) async fn sign_up(on: &impl Installation, slug: &str, name: &str) -> S
     .header("cookie", cookie)
     .header("origin", on.origin());
     let organization = on.send("iam", setup).await.expect(201);
-    Signed {
+    PlatformMember {
         token: signed_up.text("token").to_owned(),
         platform: organization.text("platformId").to_owned(),
     }
 }
 
-impl Signed {
+impl PlatformMember {
     /// Creates a platform as the holder of the service key.
     pub(crate) async fn operating(on: &impl Installation, slug: &str) -> Self {
         let body = json!({ "name": slug, "slug": slug });

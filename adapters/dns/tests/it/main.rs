@@ -11,11 +11,11 @@ use core_domain::port::{DnsError, DnsResolver};
 
 async fn server() -> (LoopbackDns, HickoryDns) {
     let server = LoopbackDns::start().await.unwrap();
-    let dns = by(&server, Duration::from_secs(5));
+    let dns = resolver_of(&server, Duration::from_secs(5));
     (server, dns)
 }
 
-fn by(server: &LoopbackDns, timeout: Duration) -> HickoryDns {
+fn resolver_of(server: &LoopbackDns, timeout: Duration) -> HickoryDns {
     HickoryDns::new(&[server.address().to_string()], timeout).unwrap()
 }
 
@@ -69,7 +69,7 @@ async fn a_server_that_fails_or_does_not_respond_is_an_error() {
     let (server, dns) = server().await;
     server.fail("broken.example.com");
     server.ignore("silent.example.com");
-    let impatient = by(&server, Duration::from_millis(200));
+    let impatient = resolver_of(&server, Duration::from_millis(200));
     for (dns, name) in [
         (&dns, "broken.example.com"),
         (&impatient, "silent.example.com"),

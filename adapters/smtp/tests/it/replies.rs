@@ -47,7 +47,7 @@ async fn a_server_that_never_responds_times_out() {
     let port = silent.local_addr().unwrap().port();
     for scheme in ["smtp", "smtps"] {
         let mailer = mailer(&format!("{scheme}://127.0.0.1:{port}"));
-        let mailer = mailer.timeout(Duration::from_millis(200));
+        let mailer = mailer.with_timeout(Duration::from_millis(200));
         let asked = Instant::now();
         let why = transient(send(&mailer).await);
         assert!(why.contains("in time"), "{why}");

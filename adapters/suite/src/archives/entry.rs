@@ -53,13 +53,13 @@ pub(super) fn too_many_entries(limits: SiteLimits) -> SiteError {
 }
 
 pub(super) fn path(bytes: &[u8]) -> Result<&str, SiteError> {
-    std::str::from_utf8(bytes).map_err(|_| unfit("bad_path", "a path is not UTF-8"))
+    std::str::from_utf8(bytes).map_err(|_| invalid_archive("bad_path", "a path is not UTF-8"))
 }
 
-pub(super) fn unfit(code: &'static str, what: &str) -> SiteError {
-    SiteError::Unfit(code, what.to_owned())
+pub(super) fn invalid_archive(code: &'static str, what: &str) -> SiteError {
+    SiteError::NotAllowed(code, what.to_owned())
 }
 
-pub(super) fn broken() -> SiteError {
-    unfit("broken_archive", "the archive is damaged or not complete")
+pub(super) fn damaged_archive() -> SiteError {
+    invalid_archive("broken_archive", "the archive is damaged or not complete")
 }

@@ -23,7 +23,7 @@ use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
 use core_http::cli::UploadLimits;
 use tokio::sync::Semaphore;
 
-use self::entry::broken;
+use self::entry::damaged_archive;
 use self::site::ArchivedSite;
 
 /// Opens uploaded archives on blocking threads, outside the async runtime's workers. `cli.uploads.permits` limits how
@@ -72,7 +72,7 @@ impl SiteArchives for UnpackArchives {
         });
         match work.await {
             Ok(site) => Ok(Arc::new(site?)),
-            Err(_) => Err(broken().into()),
+            Err(_) => Err(damaged_archive().into()),
         }
     }
 }

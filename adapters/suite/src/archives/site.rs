@@ -8,7 +8,7 @@ use core_domain::cli::{SiteBuilder, SiteError, SiteFile, SiteLimits};
 use core_domain::port::{ArchiveError, BlobReader, Cause, FileVisitor, Site};
 use sha2::{Digest, Sha256};
 
-use super::entry::{BUFFER, Entry, WalkError, broken};
+use super::entry::{BUFFER, Entry, WalkError, damaged_archive};
 use super::source::Source;
 use super::walk::walk;
 
@@ -49,7 +49,7 @@ impl Site for ArchivedSite {
                 return Ok(());
             };
             let file = files.next().filter(|file| file.size == size);
-            let file = file.ok_or_else(broken)?;
+            let file = file.ok_or_else(damaged_archive)?;
             visitor(file, &mut content.take(size)).map_err(WalkError::Visitor)
         });
         match (outcome, source.failure()) {
@@ -96,9 +96,9 @@ fn add(entry: Entry<'_>, site: &mut SiteBuilder, buffer: &mut [u8]) -> Result<()
     site.check(path, size)?;
     // One byte above the limit is enough to detect that the file is too large.
     let mut content = content.take(site.remaining_file_bytes() + 1);
-    let (found, digest) = measure(&mut content, buffer).map_err(|_| broken())?;
+    let (found, digest) = measure(&mut content, buffer).map_err(|_| damaged_archive())?;
     if found != size && found <= site.remaining_file_bytes() {
-        return Err(broken());
+        return Err(damaged_archive());
     }
     site.add_file(path, found, digest)
 }

@@ -24,7 +24,7 @@ impl<'a> Source<'a> {
         self.failure
     }
 
-    fn noted<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
+    fn record_failure<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
         outcome.inspect_err(|error| {
             if error.kind() != io::ErrorKind::Interrupted {
                 let seen = io::Error::new(error.kind(), error.to_string());
@@ -37,7 +37,7 @@ impl<'a> Source<'a> {
 impl Read for Source<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let outcome = self.upload.read(buffer);
-        self.noted(outcome)
+        self.record_failure(outcome)
     }
 }
 
@@ -46,7 +46,7 @@ impl Seek for Source<'_> {
         // An offset before the start is an error in the archive.
         match self.upload.seek(to) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(error),
-            outcome => self.noted(outcome),
+            outcome => self.record_failure(outcome),
         }
     }
 }

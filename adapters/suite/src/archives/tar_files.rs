@@ -9,8 +9,8 @@ use core_domain::cli::{SiteError, SiteLimits};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::entry::{
-    Entry as SiteEntry, TAR_BLOCK, Visit, WalkError, broken, max_entries, path, too_many_entries,
-    unfit,
+    Entry as SiteEntry, TAR_BLOCK, Visit, WalkError, damaged_archive, invalid_archive, max_entries,
+    path, too_many_entries,
 };
 
 /// The number of bytes that an entry may need besides its content: header, padding, a long name.
@@ -51,11 +51,11 @@ fn walk_entries<R: Read>(
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
     let mut archive = Archive::new(stream);
-    let mut next = Described::default();
+    let mut next = ExtensionData::default();
     let mut entries = 0;
     let mut is_first = true;
-    for entry in archive.entries().map_err(|_| broken())?.raw(true) {
-        let mut entry = entry.map_err(|error| not_an_entry(&error, is_first))?;
+    for entry in archive.entries().map_err(|_| damaged_archive())?.raw(true) {
+        let mut entry = entry.map_err(|error| header_error(&error, is_first))?;
         is_first = false;
         match entry.header().entry_type() {
             EntryType::GNULongName => next.path = Some(long_name(&mut entry)?),
@@ -70,31 +70,31 @@ fn walk_entries<R: Read>(
             }
         }
     }
-    if next == Described::default() {
+    if next == ExtensionData::default() {
         Ok(())
     } else {
-        Err(broken().into())
+        Err(damaged_archive().into())
     }
 }
 
 /// Returns the error for an unreadable header: at the start the upload is not a tar, later it is a damaged tar.
-fn not_an_entry(error: &io::Error, is_first: bool) -> SiteError {
+fn header_error(error: &io::Error, is_first: bool) -> SiteError {
     if is_first && error.kind() == io::ErrorKind::Other {
         SiteError::UnknownFormat
     } else {
-        broken()
+        damaged_archive()
     }
 }
 
 fn visit_entry<R: Read>(
     kind: EntryType,
     entry: &mut Entry<'_, R>,
-    described: Described,
+    described: ExtensionData,
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
     let size = entry.size();
     if described.size.is_some_and(|told| told != size) {
-        return Err(broken().into());
+        return Err(damaged_archive().into());
     }
     let name = match described.path {
         Some(name) => name,
@@ -110,38 +110,40 @@ fn visit_entry<R: Read>(
             size,
             content: entry,
         }),
-        EntryType::Symlink => Err(no_file("symlink", path)),
-        EntryType::Link => Err(no_file("hard_link", path)),
-        EntryType::Char | EntryType::Block | EntryType::Fifo => Err(no_file("device", path)),
-        EntryType::GNUSparse => Err(no_file("sparse_file", path)),
-        _ => Err(no_file("special_file", path)),
+        EntryType::Symlink => Err(unsupported_entry("symlink", path)),
+        EntryType::Link => Err(unsupported_entry("hard_link", path)),
+        EntryType::Char | EntryType::Block | EntryType::Fifo => {
+            Err(unsupported_entry("device", path))
+        }
+        EntryType::GNUSparse => Err(unsupported_entry("sparse_file", path)),
+        _ => Err(unsupported_entry("special_file", path)),
     }
 }
 
-fn no_file(code: &'static str, path: &str) -> WalkError {
+fn unsupported_entry(code: &'static str, path: &str) -> WalkError {
     let what = format!("{path:?} is neither an ordinary file nor a folder");
-    unfit(code, &what).into()
+    invalid_archive(code, &what).into()
 }
 
 /// The path and the size that extension entries declare for the next entry.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Described {
+struct ExtensionData {
     path: Option<Vec<u8>>,
     size: Option<u64>,
 }
 
-impl Described {
+impl ExtensionData {
     fn read(&mut self, attributes: &[u8]) -> Result<(), SiteError> {
         for attribute in PaxExtensions::new(attributes) {
-            let attribute = attribute.map_err(|_| broken())?;
+            let attribute = attribute.map_err(|_| damaged_archive())?;
             match attribute.key_bytes() {
                 b"path" => self.path = Some(attribute.value_bytes().to_owned()),
                 b"size" => {
                     let size = attribute.value().ok().and_then(|text| text.parse().ok());
-                    self.size = Some(size.ok_or_else(broken)?);
+                    self.size = Some(size.ok_or_else(damaged_archive)?);
                 }
                 key if key.starts_with(b"GNU.sparse") => {
-                    return Err(unfit("sparse_file", "an entry is a sparse file"));
+                    return Err(invalid_archive("sparse_file", "an entry is a sparse file"));
                 }
                 _ => {}
             }
@@ -166,11 +168,13 @@ fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
         )));
     }
     let mut attributes = Vec::new();
-    entry.read_to_end(&mut attributes).map_err(|_| broken())?;
+    entry
+        .read_to_end(&mut attributes)
+        .map_err(|_| damaged_archive())?;
     if attributes.len() as u64 == size {
         Ok(attributes)
     } else {
-        Err(broken())
+        Err(damaged_archive())
     }
 }
 
@@ -191,13 +195,13 @@ impl<R: Read> Stream<R> {
         loop {
             let read = match self.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                outcome => outcome.map_err(|_| broken())?,
+                outcome => outcome.map_err(|_| damaged_archive())?,
             };
             if read == 0 {
                 break;
             }
             if buffer[..read].iter().any(|byte| *byte != 0) {
-                return Err(unfit(
+                return Err(invalid_archive(
                     "trailing_data",
                     "data follows the end of the archive",
                 ));
@@ -206,7 +210,7 @@ impl<R: Read> Stream<R> {
         if self.zeros >= TAR_BLOCK as u64 {
             Ok(())
         } else {
-            Err(broken())
+            Err(damaged_archive())
         }
     }
 }

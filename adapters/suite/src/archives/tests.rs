@@ -108,7 +108,7 @@ fn paths(upload: &[u8]) -> Vec<String> {
 
 fn code(upload: &[u8]) -> &'static str {
     match read(upload) {
-        Err(SiteError::Unfit(code, _)) => code,
+        Err(SiteError::NotAllowed(code, _)) => code,
         other => panic!("{other:?}"),
     }
 }

@@ -11,7 +11,8 @@ use zip::unstable::read::ZipIterable;
 use zip::{CompressionMethod, ZipReadOptions};
 
 use super::entry::{
-    BUFFER, Entry, Visit, WalkError, broken, max_entries, path, too_many_entries, unfit,
+    BUFFER, Entry, Visit, WalkError, damaged_archive, invalid_archive, max_entries, path,
+    too_many_entries,
 };
 
 /// The signature of the record at the end of a zip. The record may be followed by a comment whose length it states.
@@ -21,7 +22,7 @@ const END_SIZE: usize = 22;
 /// The bits of a Unix mode that hold the file type.
 const FILE_TYPE: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
-const ORDINARY: u32 = 0o100_000;
+const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
 /// Visits the entries of a zip of `bytes` bytes.
@@ -31,21 +32,21 @@ pub(super) fn walk(
     limits: SiteLimits,
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
-    let tail = tail(upload, bytes).map_err(|_| broken())?;
-    if !ends_with_its_end(&tail) {
-        return Err(broken().into());
+    let tail = tail(upload, bytes).map_err(|_| damaged_archive())?;
+    if !has_no_trailing_data(&tail) {
+        return Err(damaged_archive().into());
     }
     let config = Config {
         archive_offset: ArchiveOffset::Known(0),
     };
     let upload = BufReader::with_capacity(BUFFER, upload);
-    let mut archive = ZipIterable::try_new(upload, config).map_err(|_| broken())?;
+    let mut archive = ZipIterable::try_new(upload, config).map_err(|_| damaged_archive())?;
     if archive.len() > max_entries(limits) {
         return Err(too_many_entries(limits).into());
     }
-    let entries = archive.files().map_err(|_| broken())?;
+    let entries = archive.files().map_err(|_| damaged_archive())?;
     while let Some(entry) = entries.next() {
-        let entry = entry.map_err(|_| broken())?;
+        let entry = entry.map_err(|_| damaged_archive())?;
         visit_entry(entry, entries.reader_mut(), visit)?;
     }
     Ok(())
@@ -61,7 +62,7 @@ fn tail(upload: &mut (impl Read + Seek), bytes: u64) -> std::io::Result<Vec<u8>>
 }
 
 /// Returns whether no data follows the end of the archive.
-fn ends_with_its_end(tail: &[u8]) -> bool {
+fn has_no_trailing_data(tail: &[u8]) -> bool {
     let Some(last) = tail.len().checked_sub(END_SIZE) else {
         return false;
     };
@@ -88,25 +89,28 @@ fn visit_entry(
         CompressionMethod::Stored | CompressionMethod::Deflated
     ) {
         let what = format!("{path:?} uses an unsupported compression method");
-        return Err(unfit("unknown_compression", &what).into());
+        return Err(invalid_archive("unknown_compression", &what).into());
     }
     let size = entry.size();
     let content = entry.with_reader(upload, ZipReadOptions::new());
     visit(Entry::File {
         path: &path,
         size,
-        content: &mut content.map_err(|_| broken())?,
+        content: &mut content.map_err(|_| damaged_archive())?,
     })
 }
 
 fn check_kind(entry: &ZipFileEntry<'_>, path: &str) -> Result<(), SiteError> {
     if entry.encrypted() {
-        return Err(unfit("encrypted", &format!("{path:?} is encrypted")));
+        return Err(invalid_archive(
+            "encrypted",
+            &format!("{path:?} is encrypted"),
+        ));
     }
     match entry.unix_mode().unwrap_or_default() & FILE_TYPE {
-        SYMLINK => Err(unfit("symlink", &format!("{path:?} is a link"))),
-        0 | FOLDER | ORDINARY => Ok(()),
-        _ => Err(unfit(
+        SYMLINK => Err(invalid_archive("symlink", &format!("{path:?} is a link"))),
+        0 | FOLDER | REGULAR => Ok(()),
+        _ => Err(invalid_archive(
             "device",
             &format!("{path:?} is not an ordinary file"),
         )),

@@ -21,10 +21,10 @@ use crate::{SuiteBuilder, SuiteError};
 const BATCH: usize = 200;
 
 /// The number of batches that are read ahead.
-const AHEAD: usize = 2;
+const MAX_BATCHES_AHEAD: usize = 2;
 
 /// Maximum number of times a batch is tried when it conflicts with a concurrent sign-up.
-const TRIES: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// The counts of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct ImportSummary {
     /// Users whose address or id already exists. They are left unchanged.
     pub existing: u64,
     /// The number of invalid rows.
-    pub refused: u64,
+    pub invalid: u64,
 }
 
 /// Why a row was not imported.
@@ -110,14 +110,14 @@ impl SuiteBuilder {
             store,
             cx,
             scope,
-            previewed: dry_run.then(KnownUsers::default),
+            dry_run_users: dry_run.then(KnownUsers::default),
             summary: ImportSummary::default(),
         };
-        let (batches, mut read) = mpsc::channel(AHEAD);
+        let (batches, mut read) = mpsc::channel(MAX_BATCHES_AHEAD);
         let hasher = hasher(&self);
         let reading = tokio::task::spawn_blocking(move || send_batches(source, &*hasher, &batches));
         while let Some(batch) = read.recv().await {
-            import.take_over(batch, &mut report).await?;
+            import.import_batch(batch, &mut report).await?;
         }
         reading.await.map_err(std::io::Error::other)??;
         Ok(import.summary)
@@ -150,12 +150,12 @@ struct Import {
     cx: Context,
     scope: OperatorScope,
     /// In a dry run, the users that would have been imported so far.
-    previewed: Option<KnownUsers>,
+    dry_run_users: Option<KnownUsers>,
     summary: ImportSummary,
 }
 
 impl Import {
-    async fn take_over(
+    async fn import_batch(
         &mut self,
         batch: Vec<Row>,
         report: &mut (impl FnMut(ImportProblem) + Send),
@@ -170,7 +170,7 @@ impl Import {
                     self.count(line, person, outcome, report);
                 }
                 Err(problems) => {
-                    self.summary.refused += 1;
+                    self.summary.invalid += 1;
                     report(ImportProblem::Refused { line, problems });
                 }
             }
@@ -203,7 +203,7 @@ impl Import {
         if people.is_empty() {
             return Ok(Vec::new());
         }
-        if let Some(previewed) = &mut self.previewed {
+        if let Some(previewed) = &mut self.dry_run_users {
             let mut uow = self.store.begin(Mode::Read).await?;
             let outcomes = preview_import(&self.scope, uow.as_mut(), previewed, people).await;
             uow.rollback().await;
@@ -215,7 +215,9 @@ impl Import {
                 Box::pin(import(&self.cx, &self.scope, uow, people))
             });
             match imported.await {
-                Err(Error::Store(StoreError::Conflict { .. })) if tries < TRIES => tries += 1,
+                Err(Error::Store(StoreError::Conflict { .. })) if tries < MAX_ATTEMPTS => {
+                    tries += 1
+                }
                 outcomes => return outcomes,
             }
         }

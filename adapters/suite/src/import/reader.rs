@@ -9,16 +9,16 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Maximum length of a line in bytes.
-const LONGEST_LINE: u64 = 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
 /// Receives the line at which a row starts, and the row's text or an error. Returns whether to read on.
-pub(super) type Taker<'a> = &'a mut dyn FnMut(u64, Result<&str, String>) -> bool;
+pub(super) type RowHandler<'a> = &'a mut dyn FnMut(u64, Result<&str, String>) -> bool;
 
 /// Reads all rows.
 ///
 /// # Errors
 /// The source cannot be read.
-pub(super) fn read(mut source: impl BufRead, take: Taker<'_>) -> io::Result<()> {
+pub(super) fn read(mut source: impl BufRead, take: RowHandler<'_>) -> io::Result<()> {
     let (line, first) = first_byte(&mut source)?;
     match first {
         None => Ok(()),
@@ -43,19 +43,19 @@ fn first_byte(source: &mut impl BufRead) -> io::Result<(u64, Option<u8>)> {
     }
 }
 
-fn read_lines(mut source: impl BufRead, mut line: u64, take: Taker<'_>) -> io::Result<()> {
+fn read_lines(mut source: impl BufRead, mut line: u64, take: RowHandler<'_>) -> io::Result<()> {
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
         let read = source
             .by_ref()
-            .take(LONGEST_LINE)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut bytes)?;
         if read == 0 {
             return Ok(());
         }
         let ended = bytes.ends_with(b"\n");
-        let wanted = if !ended && read as u64 == LONGEST_LINE {
+        let wanted = if !ended && read as u64 == MAX_LINE_BYTES {
             source.skip_until(b'\n')?;
             take(line, Err("is longer than 1 MiB".to_owned()))
         } else {
@@ -72,9 +72,9 @@ fn read_lines(mut source: impl BufRead, mut line: u64, take: Taker<'_>) -> io::R
     }
 }
 
-fn read_array(source: impl BufRead, line: u64, take: Taker<'_>) -> io::Result<()> {
+fn read_array(source: impl BufRead, line: u64, take: RowHandler<'_>) -> io::Result<()> {
     let lines = Rc::new(Cell::new(line));
-    let counted = Counted {
+    let counted = LineCounter {
         source,
         lines: Rc::clone(&lines),
     };
@@ -102,12 +102,12 @@ fn read_array(source: impl BufRead, line: u64, take: Taker<'_>) -> io::Result<()
 }
 
 /// Counts the lines that the JSON parser has read. The parser reads byte by byte and does not read ahead.
-struct Counted<R> {
+struct LineCounter<R> {
     source: R,
     lines: Rc<Cell<u64>>,
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for LineCounter<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(buffer)?;
         let ends = buffer.iter().take(read).filter(|byte| **byte == b'\n');
@@ -118,7 +118,7 @@ impl<R: BufRead> Read for Counted<R> {
 
 struct Elements<'a, 'b> {
     lines: &'a Cell<u64>,
-    take: Taker<'b>,
+    take: RowHandler<'b>,
 }
 
 impl<'de> Visitor<'de> for Elements<'_, '_> {

@@ -8,18 +8,18 @@ use core_domain::use_case::provisioning::{Claim, TimerStats, Worker};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::supervisor::{Held, self_fence};
+use super::supervisor::{HeldJobs, max_time_without_heartbeat};
 use super::wake::WorkerWake;
 
 /// Minimum time between two hints to other processes.
-const BETWEEN_HINTS: Duration = Duration::from_millis(20);
+const MIN_HINT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Notifies other processes that a job is ready. Notifications that follow within a short time are merged into one.
 pub(super) async fn send_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     loop {
         wake.0.elsewhere.notified().await;
         hints.notify().await;
-        tokio::time::sleep(BETWEEN_HINTS).await;
+        tokio::time::sleep(MIN_HINT_INTERVAL).await;
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
 }
 
 /// Extends the leases of all held jobs with one write, three times per lease.
-pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
+pub(super) async fn heartbeats(worker: Worker, held: Arc<HeldJobs>) {
     let mut ticks = interval(worker.lease() / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -48,7 +48,7 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
                     let until = if lost.contains(job) {
                         sent_at
                     } else {
-                        sent_at + self_fence(&worker)
+                        sent_at + max_time_without_heartbeat(&worker)
                     };
                     if let Some(sender) = held.get(job) {
                         sender.send_replace(until);

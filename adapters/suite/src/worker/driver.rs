@@ -21,14 +21,14 @@ use tokio::time::{Instant, sleep_until};
 use super::background::{heartbeats, receive_hints, send_hints, timers};
 use super::guards::{Questions, guards};
 use super::options::WorkerOptions;
-use super::supervisor::{Held, Phase, TokioSupervisor, self_fence};
+use super::supervisor::{HeldJobs, Phase, TokioSupervisor, max_time_without_heartbeat};
 use super::wake::WorkerWake;
 
 /// How long an outcome waits for the outcomes of attempts that started together with it.
-const TOGETHER: Duration = Duration::from_millis(1);
+const MAX_BATCH_DELAY: Duration = Duration::from_millis(1);
 
 /// How the task of a job has ended.
-enum Ended {
+enum AttemptEnd {
     /// An attempt has ended. Its outcome is committed together with others.
     Finished(AttemptReport),
     /// The task has nothing more to do for the job. The duration is the time after which the job can continue, if
@@ -37,12 +37,12 @@ enum Ended {
 }
 
 /// A unit of work that has ended.
-struct Unit {
+struct CommittedUnit {
     reported: Vec<Claim>,
     /// Maximum number of jobs that the unit could claim.
     limit: usize,
     /// The number of reported jobs that the unit releases.
-    leaving: usize,
+    releasing: usize,
     began: Instant,
     committed: CommitResult,
 }
@@ -52,18 +52,18 @@ pub(super) struct Driver {
     worker: Worker,
     wake: WorkerWake,
     options: WorkerOptions,
-    held: Arc<Held>,
+    held: Arc<HeldJobs>,
     phase: watch::Sender<Phase>,
     supervisor: Arc<TokioSupervisor>,
     questions: Option<Questions>,
-    jobs: JoinSet<Ended>,
-    units: JoinSet<Unit>,
+    jobs: JoinSet<AttemptEnd>,
+    units: JoinSet<CommittedUnit>,
     /// Slots reserved for the jobs that units in progress may claim.
-    promised: usize,
+    reserved_slots: usize,
     /// The number of jobs that units in progress release.
     leaving: usize,
     /// The number of attempts started by the last unit that have not ended yet.
-    fresh: usize,
+    pending_starts: usize,
     finished: Vec<AttemptReport>,
     /// When the first outcome must be committed at the latest.
     write_by: Option<Instant>,
@@ -81,7 +81,7 @@ impl Driver {
         options: WorkerOptions,
         phase: watch::Sender<Phase>,
     ) -> Self {
-        let held = Arc::<Held>::default();
+        let held = Arc::<HeldJobs>::default();
         let (guards, questions) = match options.sole_user {
             true => (None, None),
             false => Some(guards()).unzip(),
@@ -101,9 +101,9 @@ impl Driver {
             questions,
             jobs: JoinSet::new(),
             units: JoinSet::new(),
-            promised: 0,
+            reserved_slots: 0,
             leaving: 0,
-            fresh: 0,
+            pending_starts: 0,
             finished: Vec::new(),
             write_by: None,
             may_claim: true,
@@ -142,13 +142,13 @@ impl Driver {
 
     /// Maximum number of concurrent units. It is 1 if no other process uses the store, because such a store has one
     /// writer.
-    const fn most_units(&self) -> usize {
+    const fn max_units(&self) -> usize {
         if self.options.sole_user { 1 } else { 2 }
     }
 
     /// Maximum number of jobs that a unit commits and claims. While it is committed, the other jobs can be worked on.
     const fn unit_size(&self) -> usize {
-        self.options.slots.div_ceil(self.most_units())
+        self.options.slots.div_ceil(self.max_units())
     }
 
     /// Returns how many jobs can be claimed if `handed_back` jobs are released: slots that are neither in use nor
@@ -158,18 +158,18 @@ impl Driver {
             return 0;
         }
         let held = self.held.lock().len();
-        let busy = held.saturating_sub(self.leaving + handed_back) + self.promised;
+        let busy = held.saturating_sub(self.leaving + handed_back) + self.reserved_slots;
         self.options.slots.saturating_sub(busy)
     }
 
     fn should_commit(&self) -> bool {
-        if self.units.len() >= self.most_units() {
+        if self.units.len() >= self.max_units() {
             return false;
         }
         match self.write_by {
             Some(moment) => {
                 let is_full = self.finished.len() >= self.unit_size();
-                is_full || self.fresh == 0 || moment <= Instant::now()
+                is_full || self.pending_starts == 0 || moment <= Instant::now()
             }
             None => self.may_claim && self.free_slots(0) > 0,
         }
@@ -186,29 +186,29 @@ impl Driver {
         let leaving = finished.iter().filter(|one| one.leaves()).count();
         let limit = self.free_slots(leaving).min(size);
         self.may_claim = false;
-        self.promised += limit;
+        self.reserved_slots += limit;
         self.leaving += leaving;
         let (worker, began) = (self.worker.clone(), Instant::now());
         self.units.spawn(async move {
-            Unit {
+            CommittedUnit {
                 committed: commit(&worker, &finished, limit).await,
                 reported: finished.into_iter().map(|one| one.claimed).collect(),
                 limit,
-                leaving,
+                releasing: leaving,
                 began,
             }
         });
     }
 
     /// Starts or continues the jobs of a committed unit.
-    fn take_unit(&mut self, unit: Unit) {
-        self.promised = self.promised.saturating_sub(unit.limit);
-        self.leaving = self.leaving.saturating_sub(unit.leaving);
-        self.fresh = 0;
+    fn handle_unit(&mut self, unit: CommittedUnit) {
+        self.reserved_slots = self.reserved_slots.saturating_sub(unit.limit);
+        self.leaving = self.leaving.saturating_sub(unit.releasing);
+        self.pending_starts = 0;
         for (claimed, settled) in unit.reported.into_iter().zip(unit.committed.results) {
-            match go_on(claimed, settled) {
-                Ok(next) => self.begin(next),
-                Err(ended) => self.take(ended),
+            match next_or_end(claimed, settled) {
+                Ok(next) => self.spawn_attempts(next),
+                Err(ended) => self.handle_ended(ended),
             }
         }
         if let Err(error) = unit.committed.overdue {
@@ -219,17 +219,18 @@ impl Driver {
                 // If the limit was reached, there may be more jobs.
                 self.may_claim |= taken.len() == unit.limit;
                 for job in taken {
-                    let (until, _) = watch::channel(unit.began + self_fence(&self.worker));
+                    let (until, _) =
+                        watch::channel(unit.began + max_time_without_heartbeat(&self.worker));
                     self.held.lock().insert(job.claimed.clone(), until);
-                    self.begin(job);
+                    self.spawn_attempts(job);
                 }
             }
             Err(error) => tracing::warn!(?error, "no jobs could be claimed"),
         }
     }
 
-    fn begin(&mut self, job: HeldJob) {
-        self.fresh += 1;
+    fn spawn_attempts(&mut self, job: HeldJob) {
+        self.pending_starts += 1;
         let (worker, supervisor) = (self.worker.clone(), Arc::clone(&self.supervisor));
         self.jobs.spawn(async move {
             let claimed = job.claimed.clone();
@@ -237,19 +238,19 @@ impl Driver {
             let ended = AssertUnwindSafe(attempts).catch_unwind().await;
             ended.unwrap_or_else(|_| {
                 tracing::error!(job = %claimed.job_id, "the engine panicked");
-                Ended::Done(claimed, None)
+                AttemptEnd::Done(claimed, None)
             })
         });
     }
 
-    fn take(&mut self, ended: Ended) {
+    fn handle_ended(&mut self, ended: AttemptEnd) {
         match ended {
-            Ended::Finished(finished) => {
+            AttemptEnd::Finished(finished) => {
                 self.finished.push(finished);
                 self.write_by
-                    .get_or_insert_with(|| Instant::now() + TOGETHER);
+                    .get_or_insert_with(|| Instant::now() + MAX_BATCH_DELAY);
             }
-            Ended::Done(claimed, due) => {
+            AttemptEnd::Done(claimed, due) => {
                 self.held.lock().remove(&claimed);
                 self.may_claim = true;
                 self.due
@@ -259,12 +260,12 @@ impl Driver {
     }
 
     /// Processes the end of a task, and of all other tasks that have ended by now. An aborted task has no result.
-    fn take_joined(&mut self, first: Result<Ended, JoinError>) {
+    fn handle_joined(&mut self, first: Result<AttemptEnd, JoinError>) {
         let mut joined = Some(first);
         while let Some(ended) = joined {
-            self.fresh = self.fresh.saturating_sub(1);
+            self.pending_starts = self.pending_starts.saturating_sub(1);
             if let Ok(ended) = ended {
-                self.take(ended);
+                self.handle_ended(ended);
             }
             joined = self.jobs.try_join_next();
         }
@@ -275,21 +276,21 @@ impl Driver {
         let mut phase = self.supervisor.phase.clone();
         let poll = Instant::now() + self.worker.poll_pause();
         let due = self.due.peek().map_or(poll, |Reverse(due)| poll.min(*due));
-        let can_write = self.units.len() < self.most_units();
+        let can_write = self.units.len() < self.max_units();
         let write_by = self.write_by.filter(|_| can_write);
         let has_slots = self.held.lock().len() < self.options.slots;
         tokio::select! {
-            Some(joined) = self.jobs.join_next() => self.take_joined(joined),
-            Some(Ok(unit)) = self.units.join_next() => self.take_unit(unit),
-            () = self.wake.woken(), if has_slots => self.may_claim = true,
+            Some(joined) = self.jobs.join_next() => self.handle_joined(joined),
+            Some(Ok(unit)) = self.units.join_next() => self.handle_unit(unit),
+            () = self.wake.wait(), if has_slots => self.may_claim = true,
             () = sleep_until(write_by.unwrap_or(due)), if write_by.is_some() => {}
             () = sleep_until(due) => self.may_claim = true,
             _ = phase.wait_for(|phase| *phase != Phase::Running) => {}
         }
-        self.forget_due();
+        self.remove_due();
     }
 
-    fn forget_due(&mut self) {
+    fn remove_due(&mut self) {
         let now = Instant::now();
         let mut some = false;
         while self.due.peek().is_some_and(|Reverse(due)| *due <= now) {
@@ -330,8 +331,8 @@ impl Driver {
             }
             let write_by = self.write_by.unwrap_or(end);
             tokio::select! {
-                Some(joined) = self.jobs.join_next() => self.take_joined(joined),
-                Some(Ok(unit)) = self.units.join_next() => self.take_unit(unit),
+                Some(joined) = self.jobs.join_next() => self.handle_joined(joined),
+                Some(Ok(unit)) = self.units.join_next() => self.handle_unit(unit),
                 () = sleep_until(write_by), if self.units.is_empty() && self.write_by.is_some() => {}
                 () = sleep_until(end), if self.phase() == Phase::Stopping => {
                     self.phase.send_replace(Phase::CutOff);
@@ -357,16 +358,16 @@ async fn commit(worker: &Worker, finished: &[AttemptReport], limit: usize) -> Co
 
 /// Works on a job until an outcome can be committed together with others, or until the work ends. An outcome for which
 /// the job kind writes its own records is committed here, so that it does not delay others.
-async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor) -> Ended {
+async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor) -> AttemptEnd {
     loop {
         let claimed = job.claimed.clone();
         let Some(finished) = worker.attempt(&job, supervisor).await else {
-            return Ended::Done(claimed, None);
+            return AttemptEnd::Done(claimed, None);
         };
         if finished.in_batch() {
-            return Ended::Finished(finished);
+            return AttemptEnd::Finished(finished);
         }
-        match go_on(claimed, worker.report_attempt(&finished).await) {
+        match next_or_end(claimed, worker.report_attempt(&finished).await) {
             Ok(next) => job = next,
             Err(ended) => return ended,
         }
@@ -374,17 +375,17 @@ async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor
 }
 
 /// Returns the job to continue with, or how the work on it has ended.
-fn go_on(claimed: Claim, settled: Result<LeaseState, Error>) -> Result<HeldJob, Ended> {
+fn next_or_end(claimed: Claim, settled: Result<LeaseState, Error>) -> Result<HeldJob, AttemptEnd> {
     let state = match settled {
         Ok(state) => state,
         Err(error) => {
             tracing::warn!(job = %claimed.job_id, ?error, "the store failed while a job's outcome was committed");
-            return Err(Ended::Done(claimed, None));
+            return Err(AttemptEnd::Done(claimed, None));
         }
     };
     let due = state.resume_delay();
     state.into_held().map_err(|outcome| {
         tracing::debug!(job = %claimed.job_id, ?outcome, "the work on a job has ended");
-        Ended::Done(claimed, due)
+        AttemptEnd::Done(claimed, due)
     })
 }

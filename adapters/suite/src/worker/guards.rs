@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
 /// Maximum number of checks that one read answers.
-const MOST: usize = 256;
+const MAX_QUESTIONS: usize = 256;
 
 /// The source of fences.
 pub(super) trait Fences: Send {
@@ -40,7 +40,7 @@ pub(super) fn guards() -> (Guards, Questions) {
     (Guards(asked), Questions(questions))
 }
 
-fn nobody_answers() -> StoreError {
+fn worker_ended() -> StoreError {
     StoreError::unavailable("the worker has ended")
 }
 
@@ -50,8 +50,8 @@ impl Guards {
         let (answer, answered) = oneshot::channel();
         let job = job.clone();
         let sent = self.0.send(Question { job, answer });
-        sent.map_err(|_| nobody_answers())?;
-        answered.await.map_err(|_| nobody_answers())?
+        sent.map_err(|_| worker_ended())?;
+        answered.await.map_err(|_| worker_ended())?
     }
 }
 
@@ -60,10 +60,10 @@ impl Questions {
     /// read.
     pub(super) async fn answer(mut self, worker: impl Fences) {
         let mut questions = Vec::new();
-        while self.0.recv_many(&mut questions, MOST).await > 0 {
+        while self.0.recv_many(&mut questions, MAX_QUESTIONS).await > 0 {
             // Attempts that were started together also reach their guards together.
             yield_now().await;
-            while questions.len() < MOST
+            while questions.len() < MAX_QUESTIONS
                 && let Ok(question) = self.0.try_recv()
             {
                 questions.push(question);
@@ -128,7 +128,7 @@ mod tests {
             self.reads.lock().unwrap().push(jobs.len());
             self.permits.acquire().await.unwrap().forget();
             if !self.works {
-                return Err(nobody_answers().into());
+                return Err(worker_ended().into());
             }
             let held = self.held.lock().unwrap();
             Ok(jobs.iter().map(|job| held.contains(job)).collect())

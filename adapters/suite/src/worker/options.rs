@@ -8,7 +8,7 @@ use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
 /// Minimum lease: a busy store must not make a worker lose the jobs that it works on.
-const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+const MIN_LEASE: Duration = Duration::from_secs(1);
 
 /// Concurrency, drain time and lease of a process's worker.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl WorkerOptions {
     /// # Errors
     /// [`ConfigError`] names the invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.lease < SHORTEST_LEASE {
+        if self.lease < MIN_LEASE {
             return Err(ConfigError {
                 setting: "worker.lease",
                 problem: "must be at least 1 s".to_owned(),

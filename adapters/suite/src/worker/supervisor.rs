@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use super::guards::Guards;
 
 /// Returns how long a step may run without a heartbeat before it is aborted: two thirds of the lease.
-pub(super) fn self_fence(worker: &Worker) -> Duration {
+pub(super) fn max_time_without_heartbeat(worker: &Worker) -> Duration {
     worker.lease() * 2 / 3
 }
 
@@ -34,9 +34,9 @@ pub(super) enum Phase {
 
 /// The jobs that this process holds, and the time until which it can rely on each lease.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<Claim, watch::Sender<Instant>>>);
+pub(super) struct HeldJobs(Mutex<HashMap<Claim, watch::Sender<Instant>>>);
 
-impl Held {
+impl HeldJobs {
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Claim, watch::Sender<Instant>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -44,7 +44,7 @@ impl Held {
 
 /// Runs steps with a time limit, aborts them when the lease is lost, and catches panics.
 pub(super) struct TokioSupervisor {
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<HeldJobs>,
     pub(super) phase: watch::Receiver<Phase>,
     /// Batches the lease checks where a read costs a round trip; with `None` each check reads the store directly.
     pub(super) guards: Option<Guards>,

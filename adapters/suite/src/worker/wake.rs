@@ -42,7 +42,7 @@ impl WorkerWake {
     }
 
     /// Waits until the worker is woken.
-    pub(crate) async fn woken(&self) {
+    pub(crate) async fn wait(&self) {
         self.0.here.notified().await;
     }
 }
@@ -74,9 +74,9 @@ mod tests {
             (WorkerWake::with_hints(Arc::new(Others)), false),
         ] {
             wake.wake_before_commit();
-            assert_eq!(wake.woken().now_or_never().is_some(), woken);
+            assert_eq!(wake.wait().now_or_never().is_some(), woken);
             wake.wake();
-            assert!(wake.woken().now_or_never().is_some());
+            assert!(wake.wait().now_or_never().is_some());
         }
     }
 }

@@ -70,7 +70,7 @@ fn counts(imported: u64, existing: u64, refused: u64) -> ImportSummary {
     ImportSummary {
         imported,
         existing,
-        refused,
+        invalid: refused,
     }
 }
 
@@ -157,7 +157,7 @@ async fn a_file_of_several_batches_is_imported_completely() {
     let there = Installation::new();
     let cut = &array[..array.len() / 2];
     let (summary, said) = there.import(cut, false).await;
-    assert_eq!((summary.refused, said.len()), (1, 1));
+    assert_eq!((summary.invalid, said.len()), (1, 1));
     assert!(
         said[0].ends_with("the rest of the file was not read"),
         "{said:?}"

@@ -84,5 +84,5 @@ async fn the_limits_of_bodies_and_uploads_are_taken_from_the_settings() {
     let upload = world
         .deploy(&platform, "main", "application/gzip", &[0; 1_001])
         .await;
-    upload.refused(413, "PAYLOAD_TOO_LARGE");
+    upload.expect_error(413, "PAYLOAD_TOO_LARGE");
 }

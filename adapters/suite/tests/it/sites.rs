@@ -40,7 +40,7 @@ async fn the_sites_of_a_platform_cannot_exceed_their_byte_limit() {
     let more = deploy("four", b'b').await.expect(202);
     world.live(&platform, &more).await;
     let refused = deploy("five", b'c').await;
-    let refused = refused.refused(409, "LIMIT_REACHED");
+    let refused = refused.expect_error(409, "LIMIT_REACHED");
     assert_eq!(refused.json["error"]["details"]["limit"], json!(LIMIT));
     // A new version replaces the previous one.
     for byte in b'd'..=b'h' {

@@ -40,7 +40,7 @@ fn register(
     passkeys.complete_registration(&state, &authenticator.create(&options))
 }
 
-fn show(
+fn authenticate(
     passkeys: &Webauthn,
     authenticator: &mut SoftAuthenticator,
     credential: &JsonText,
@@ -63,9 +63,9 @@ fn a_registered_passkey_is_verified_and_its_counter_is_updated() {
     assert_eq!(made.credential_id, authenticator.id());
     assert_eq!((made.counter, made.backed_up), (1, false));
     assert_eq!(made.transports, ["internal"]);
-    let used = show(&passkeys, &mut authenticator, &made.credential, &ada()).unwrap();
+    let used = authenticate(&passkeys, &mut authenticator, &made.credential, &ada()).unwrap();
     assert_eq!(used.counter, 2);
-    let used = show(&passkeys, &mut authenticator, &used.credential, &ada()).unwrap();
+    let used = authenticate(&passkeys, &mut authenticator, &used.credential, &ada()).unwrap();
     assert_eq!(used.counter, 3);
 }
 
@@ -116,7 +116,7 @@ fn a_response_without_user_verification_is_refused() {
     let mut authenticator = SoftAuthenticator::new(1, ORIGIN);
     let made = register(&passkeys, &mut authenticator).unwrap();
     authenticator.verifies_user = false;
-    let refused = show(&passkeys, &mut authenticator, &made.credential, &ada());
+    let refused = authenticate(&passkeys, &mut authenticator, &made.credential, &ada());
     assert!(matches!(refused, Err(PasskeyError::Refused(_))));
 }
 
@@ -126,8 +126,8 @@ fn a_counter_that_goes_back_has_a_separate_error() {
     let mut authenticator = SoftAuthenticator::new(1, ORIGIN);
     let made = register(&passkeys, &mut authenticator).unwrap();
     let mut copy = authenticator.clone();
-    let used = show(&passkeys, &mut authenticator, &made.credential, &ada()).unwrap();
-    let refused = show(&passkeys, &mut copy, &used.credential, &ada());
+    let used = authenticate(&passkeys, &mut authenticator, &made.credential, &ada()).unwrap();
+    let refused = authenticate(&passkeys, &mut copy, &used.credential, &ada());
     assert!(matches!(refused, Err(PasskeyError::CounterNotIncreased)));
 }
 
@@ -139,7 +139,7 @@ fn an_authenticator_that_does_not_count_is_accepted() {
     let made = register(&passkeys, &mut synced).unwrap();
     assert!(made.backed_up && made.backup_eligible);
     for _ in 0..2 {
-        let used = show(&passkeys, &mut synced, &made.credential, &ada()).unwrap();
+        let used = authenticate(&passkeys, &mut synced, &made.credential, &ada()).unwrap();
         assert_eq!((used.counter, used.backed_up), (0, true));
     }
 }
@@ -157,8 +157,8 @@ fn another_key_another_user_and_another_challenge_are_refused() {
     forged.counter = 7;
     let eve = UserId::parse("eve").unwrap();
     let refused = [
-        show(&passkeys, &mut forged, &made.credential, &ada()),
-        show(
+        authenticate(&passkeys, &mut forged, &made.credential, &ada()),
+        authenticate(
             &passkeys,
             &mut authenticator.clone(),
             &made.credential,

@@ -41,7 +41,9 @@ async fn receiver() -> (JoinHandle<Option<String>>, u16, CertificateDer<'static>
 #[tokio::test]
 async fn a_webhook_is_sent_over_tls_if_the_certificate_is_trusted_for_the_host() {
     let (serving, port, certificate) = receiver().await;
-    let trusting = sender(ANYWHERE).trusting(vec![certificate]).unwrap();
+    let trusting = sender(ANYWHERE)
+        .with_certificates(vec![certificate])
+        .unwrap();
     let answer = trusting
         .send(&request(&format!("https://localhost:{port}/")))
         .await;
@@ -64,7 +66,7 @@ async fn a_receiver_without_a_trusted_certificate_receives_nothing() {
         } else {
             Vec::new()
         };
-        let careful = sender(ANYWHERE).trusting(certificates).unwrap();
+        let careful = sender(ANYWHERE).with_certificates(certificates).unwrap();
         let refused = careful
             .send(&request(&format!("https://{host}:{port}/")))
             .await;

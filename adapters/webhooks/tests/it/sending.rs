@@ -49,11 +49,11 @@ async fn a_redirect_is_not_followed() {
         .unwrap();
     assert_eq!(answer.status, 307);
     // If the redirect had been followed, a connection would be pending now.
-    assert!(nobody_waits(&elsewhere).await);
+    assert!(has_no_pending_connection(&elsewhere).await);
 }
 
 /// Returns whether no connection is pending.
-async fn nobody_waits(listener: &TcpListener) -> bool {
+async fn has_no_pending_connection(listener: &TcpListener) -> bool {
     tokio::select! {
         biased;
         _ = listener.accept() => false,
@@ -136,7 +136,7 @@ async fn loopback_addresses_and_names_that_resolve_to_them_are_refused() {
         .send(&request(&format!("http://localhost:{port}/")))
         .await;
     assert_eq!(refused, Err(WebhookSendError::Forbidden));
-    assert!(nobody_waits(&waiting).await);
+    assert!(has_no_pending_connection(&waiting).await);
     let (_serving, port) = receiver("HTTP/1.1 204 No Content\r\n\r\n").await;
     let allowed = sender(ANYWHERE)
         .send(&request(&format!("http://localhost:{port}/")))

@@ -48,7 +48,7 @@ pub struct Deploy {
 
 /// The result of a request to deploy.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Deployed {
+pub enum DeployOutcome {
     /// A new deployment is queued.
     New(Stored<Deployment>),
     /// The request repeats an earlier one. The value is the current state of the earlier deployment.
@@ -100,10 +100,10 @@ pub async fn deploy(
     scope: &PlatformScope<grant::DeploymentCreate>,
     uow: &mut dyn UnitOfWork,
     wanted: Deploy,
-) -> Result<Deployed> {
+) -> Result<DeployOutcome> {
     ensure_ready_to_deploy(scope)?;
     if let Some(known) = replay_or_conflict(scope, uow, &wanted).await? {
-        return Ok(Deployed::Replayed(known));
+        return Ok(DeployOutcome::Replayed(known));
     }
     ensure_room(cx, scope, uow, &wanted.storage).await?;
     let project_name = site_project(scope);
@@ -131,7 +131,7 @@ pub async fn deploy(
         job_id: Some(job.id.clone()),
     };
     let stored = deployment::create(cx, scope.writer(), uow, deployment).await?;
-    Ok(Deployed::New(stored))
+    Ok(DeployOutcome::New(stored))
 }
 
 /// Returns the name of the pages project that the platform's sites are deployed to.

@@ -5,7 +5,7 @@ mod deploy_job;
 mod uploads;
 
 pub use deploy::{
-    Deploy, Deployed, deploy, ensure_ready_to_deploy, ensure_room_for_site, find_created, get,
+    Deploy, DeployOutcome, deploy, ensure_ready_to_deploy, ensure_room_for_site, find_created, get,
     site_project,
 };
 pub use deploy_job::register_kinds;

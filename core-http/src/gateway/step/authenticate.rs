@@ -82,7 +82,9 @@ impl Steps {
             Err(AuthorityError::Refused) => {
                 let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = credential;
                 if let Some(client) = client {
-                    let refused = self.rates.failed_authentication(client, secret.expose());
+                    let refused = self
+                        .rates
+                        .count_rejected_credential(client, secret.expose());
                     Box::pin(refused).await;
                 }
                 Err(Refusal::unauthorized())

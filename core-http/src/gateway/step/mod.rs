@@ -44,7 +44,7 @@ use super::proxy::Proxy;
 use super::refusal::Refusal;
 use super::session_cache::SessionCache;
 use super::{framing, headers};
-use crate::kernel::admission::rate_limit::{Counted, RateLimits};
+use crate::kernel::admission::rate_limit::{RateDecision, RateLimits};
 use crate::kernel::{Body, Draining, PeerAddr, Stopping};
 
 /// All steps around the proxy, with the state that they share.
@@ -105,7 +105,7 @@ impl Steps {
         &'s self,
         mut request: Request<Body>,
         exchange: &mut Exchange,
-        counted: &mut Option<Counted<'s>>,
+        counted: &mut Option<RateDecision<'s>>,
     ) -> Outcome {
         if !exchange.is_health() {
             let subject = rate_limit::subject(&self.proxy.upstreams, &request, exchange);

@@ -11,7 +11,7 @@ use crate::gateway::exchange::Exchange;
 use crate::gateway::upstream::{KnownRoute, Upstreams};
 use crate::kernel::Body;
 use crate::kernel::admission::cors::intended_method;
-use crate::kernel::admission::rate_limit::{Counted, RateLimits};
+use crate::kernel::admission::rate_limit::{RateDecision, RateLimits};
 
 /// The address under which requests without a connection are counted.
 const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -21,7 +21,7 @@ pub(super) async fn count<'s>(
     rates: &'s RateLimits,
     client: Option<IpAddr>,
     (kind, subject): (RateKind, RateSubject<'_>),
-) -> Counted<'s> {
+) -> RateDecision<'s> {
     match client {
         Some(client) => rates.count(client, kind, subject).await,
         // Without a client address, the overall limit cannot be applied.
@@ -57,7 +57,7 @@ pub(super) fn subject<'r>(
 }
 
 /// Sets the headers with the state of the rate limit.
-pub(super) fn write(counted: &Counted<'_>, settings: &Settings, headers: &mut HeaderMap) {
+pub(super) fn write(counted: &RateDecision<'_>, settings: &Settings, headers: &mut HeaderMap) {
     counted.write(headers);
     if settings.older_rate_headers {
         let usage = &counted.usage;

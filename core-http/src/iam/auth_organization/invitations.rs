@@ -55,9 +55,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  organization is limited.",
             )
             .rate(RateClass::Strict)
-            .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
-            .rewords(Code::NotFound, Code::MemberNotFound)
-            .rewords(Code::Forbidden, Code::NotAllowedToInvite)
+            .replaces_code(Code::NoActiveOrganization, Code::OrganizationNotFound)
+            .replaces_code(Code::NotFound, Code::MemberNotFound)
+            .replaces_code(Code::Forbidden, Code::NotAllowedToInvite)
             .refuses(&[
                 Code::RoleNotFound,
                 Code::NotAllowedToInviteRole,
@@ -103,8 +103,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
              rejected as not found.",
         )
         .rate(RateClass::Strict)
-        .rewords(Code::NotFound, Code::InvitationNotFound)
-        .rewords(Code::Forbidden, Code::NotAllowedToCancelInvitation)
+        .replaces_code(Code::NotFound, Code::InvitationNotFound)
+        .replaces_code(Code::Forbidden, Code::NotAllowedToCancelInvitation)
         .writes(cancel),
     ];
     let names = ["getInvitation", "getInvitationByPost"];
@@ -133,8 +133,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             let row = row
                 .summary("Lists the newest invitations of an organization.")
                 .description("Returns at most 100 invitations of every status, newest first.");
-            row.rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
-                .rewords(Code::NotFound, Code::NotMemberOfOrganization)
+            row.replaces_code(Code::NoActiveOrganization, Code::OrganizationNotFound)
+                .replaces_code(Code::NotFound, Code::NotMemberOfOrganization)
                 .reads(list)
         },
     ));

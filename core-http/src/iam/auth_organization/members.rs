@@ -21,13 +21,13 @@ const MAX_MEMBERS: u32 = 100;
 /// Adds the refusals of operations that read an organization.
 fn with_read_refusals(row: Row) -> Row {
     row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
-        .rewords(Code::NotFound, Code::NotMemberOfOrganization)
+        .replaces_code(Code::NotFound, Code::NotMemberOfOrganization)
 }
 
 /// Adds the refusals of operations that change memberships.
 fn with_change_refusals(row: Row) -> Row {
     row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
-        .rewords(Code::NotFound, Code::MemberNotFound)
+        .replaces_code(Code::NotFound, Code::MemberNotFound)
 }
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -54,7 +54,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
              owners, which requires a proof of identity from the last 10 minutes. No caller can give \
              roles that allow more than their own.",
         )
-        .rewords(Code::Forbidden, Code::NotAllowedToUpdateMember)
+        .replaces_code(Code::Forbidden, Code::NotAllowedToUpdateMember)
         .refuses(&[
             Code::OrganizationWithoutOwner,
             Code::LimitReached,
@@ -73,7 +73,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
              for it are deleted. The last owner cannot be removed. Removing another owner \
              requires a proof of identity from the last 10 minutes.",
         )
-        .rewords(Code::Forbidden, Code::NotAllowedToDeleteMember)
+        .replaces_code(Code::Forbidden, Code::NotAllowedToDeleteMember)
         .refuses(&[Code::OnlyOwner, Code::StepUpRequired])
         .writes(remove),
         with_change_refusals(style(post(

@@ -57,8 +57,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  When an organization is selected, the session cookie is set again.",
             )
             .errors(ErrorStyle::TopLevelCode)
-            .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
-            .rewords(Code::NotFound, Code::UserIsNotMember)
+            .replaces_code(Code::NoActiveOrganization, Code::OrganizationNotFound)
+            .replaces_code(Code::NotFound, Code::UserIsNotMember)
             .writes(with(iam, set_active)),
         post("/api/auth/organization/update", "updateOwnOrganization")
             .summary("Updates an organization.")
@@ -68,9 +68,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             )
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::OrganizationSlugTaken])
-            .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
-            .rewords(Code::NotFound, Code::UserIsNotMember)
-            .rewords(Code::Forbidden, Code::NotAllowedToUpdateOrganization)
+            .replaces_code(Code::NoActiveOrganization, Code::OrganizationNotFound)
+            .replaces_code(Code::NotFound, Code::UserIsNotMember)
+            .replaces_code(Code::Forbidden, Code::NotAllowedToUpdateOrganization)
             .refuses_as(Code::UserIsNotMember, StatusCode::BAD_REQUEST)
             .writes(update),
         post("/api/auth/organization/delete", "deleteOwnOrganization")
@@ -83,8 +83,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::Conflict])
-            .rewords(Code::NotFound, Code::UserIsNotMember)
-            .rewords(Code::Forbidden, Code::NotAllowedToDeleteOrganization)
+            .replaces_code(Code::NotFound, Code::UserIsNotMember)
+            .replaces_code(Code::Forbidden, Code::NotAllowedToDeleteOrganization)
             .refuses_as(Code::UserIsNotMember, StatusCode::BAD_REQUEST)
             .writes(delete),
     ];
@@ -112,7 +112,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  100 members, oldest first, and the 100 newest invitations. The invitations are \
                  empty for callers who may not read them.",
             );
-            row.rewords(Code::NotFound, Code::UserIsNotMember)
+            row.replaces_code(Code::NotFound, Code::UserIsNotMember)
                 .reads(full)
         },
     ));
@@ -125,7 +125,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 .summary("Returns an organization.")
                 .description("Returns `null` if no organization is named and none is active.");
             row.refuses(&[Code::PlatformSuspended])
-                .rewords(Code::NotFound, Code::UserIsNotMember)
+                .replaces_code(Code::NotFound, Code::UserIsNotMember)
                 .reads(get)
         },
     ));

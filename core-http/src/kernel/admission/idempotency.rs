@@ -119,7 +119,7 @@ impl Claim {
             ));
         }
         Ok(Some(FoundAnswer {
-            reply: self.read(&stored)?,
+            reply: self.decode_reply(&stored)?,
             needs_proof: stored.needs_proof,
         }))
     }
@@ -136,7 +136,7 @@ impl Claim {
 
     /// Returns whether the error of the repeated handler is returned instead of the stored response, because the caller may
     /// no longer see it.
-    pub(crate) fn withholds(&self, error: &Error) -> bool {
+    pub(crate) fn must_withhold(&self, error: &Error) -> bool {
         match error {
             Error::Unauthorized | Error::Forbidden => true,
             // The records have changed since, for example because of the first request.
@@ -167,7 +167,7 @@ impl Claim {
         Ok(StoredAnswer {
             status: reply.status,
             headers: stored_headers(reply),
-            body: self.sealed(reply)?,
+            body: self.encode_body(reply)?,
             needs_proof,
         })
     }
@@ -215,7 +215,7 @@ impl Claim {
     }
 
     /// Returns the body as it is stored: encrypted if the row has secrets.
-    fn sealed(&self, reply: &Reply) -> Result<String> {
+    fn encode_body(&self, reply: &Reply) -> Result<String> {
         let text = match &reply.content {
             Content::Empty => return Ok(String::new()),
             Content::Json(text) => text,
@@ -230,7 +230,7 @@ impl Claim {
     }
 
     /// Converts a stored response back into a reply, and adds the header `Idempotency-Replayed`.
-    fn read(&self, stored: &StoredResponse) -> Result<Reply> {
+    fn decode_reply(&self, stored: &StoredResponse) -> Result<Reply> {
         let status = u16::try_from(stored.status)
             .ok()
             .and_then(|status| StatusCode::from_u16(status).ok())
@@ -340,7 +340,7 @@ impl Progress {
     }
 
     /// Returns whether the caller was authorized.
-    pub(crate) fn was_let_in(&self) -> bool {
+    pub(crate) fn was_authorized(&self) -> bool {
         self.was_let_in.load(Ordering::Relaxed)
     }
 

@@ -96,8 +96,8 @@ pub(crate) fn is_unauthenticated(caller: &Caller) -> bool {
 /// treated as the service itself, it would have all permissions.
 async fn on_behalf_of(app: &App, headers: &HeaderMap, holder: Holder) -> Result<Caller> {
     let (Ok(user_id), Ok(key_id)) = (
-        sole::<UserId>(headers, &header_names::USER_ID),
-        sole::<ApiKeyId>(headers, &header_names::API_KEY_ID),
+        single_header::<UserId>(headers, &header_names::USER_ID),
+        single_header::<ApiKeyId>(headers, &header_names::API_KEY_ID),
     ) else {
         return Ok(Caller::Anonymous);
     };
@@ -139,7 +139,7 @@ fn named_organization(headers: &HeaderMap) -> Option<NamedOrganization> {
 ///
 /// # Errors
 /// `UNAUTHORIZED` if the header occurs more than once or is malformed.
-fn sole<T: TextValue>(headers: &HeaderMap, name: &HeaderName) -> Result<Option<T>> {
+fn single_header<T: TextValue>(headers: &HeaderMap, name: &HeaderName) -> Result<Option<T>> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
         (None, _) => Ok(None),

@@ -96,7 +96,7 @@ impl MemoryRateLimiter {
     }
 
     /// Undoes the count of a request, see [`RateLimiter::give_back`].
-    pub fn take_back(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
+    pub fn give_back(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let table = self.table(policy);
         table.with(key, |windows| windows.uncount(key, policy, now))
     }
@@ -155,7 +155,7 @@ impl RateLimiter for MemoryRateLimiter {
         policy: &RatePolicy,
         now: Timestamp,
     ) -> Result<bool, RateLimiterError> {
-        Ok(self.take_back(&key, policy, now))
+        Ok(self.give_back(&key, policy, now))
     }
 
     async fn begin_attempt(
@@ -212,7 +212,10 @@ impl SharedLimiter {
     /// Counts a request and returns the usage of its key, see [`RateLimiter::take`].
     pub(crate) async fn take(&self, key: RateKey, policy: &RatePolicy) -> Usage {
         let now = self.clock.now();
-        match self.ask(self.limiter.count_request(key, policy, now)).await {
+        match self
+            .call_limiter(self.limiter.count_request(key, policy, now))
+            .await
+        {
             Some(usage) => usage,
             None => self.fallback.count(key, policy, now),
         }
@@ -222,18 +225,21 @@ impl SharedLimiter {
     pub(crate) async fn give_back(&self, key: RateKey, policy: &RatePolicy) -> bool {
         let now = self.clock.now();
         match self
-            .ask(self.limiter.uncount_request(key, policy, now))
+            .call_limiter(self.limiter.uncount_request(key, policy, now))
             .await
         {
             Some(had_one) => had_one,
-            None => self.fallback.take_back(&key, policy, now),
+            None => self.fallback.give_back(&key, policy, now),
         }
     }
 
     /// Counts an attempt as failed, or returns a refusal if it comes too early. See [`RateLimiter::begin_attempt`].
     pub(crate) async fn begin_attempt(&self, key: RateKey) -> Option<AttemptRefusal> {
         let now = self.clock.now();
-        match self.ask(self.limiter.begin_attempt(key, now)).await {
+        match self
+            .call_limiter(self.limiter.begin_attempt(key, now))
+            .await
+        {
             Some(refusal) => refusal,
             None => self.fallback.count_attempt(key, now).await,
         }
@@ -242,11 +248,14 @@ impl SharedLimiter {
     /// Deletes the failed attempts of a key, also those counted in memory.
     pub(crate) async fn forget_attempts(&self, key: RateKey) {
         self.fallback.forget(&key).await;
-        self.ask(self.limiter.forget_attempts(key)).await;
+        self.call_limiter(self.limiter.forget_attempts(key)).await;
     }
 
     /// Returns the result of the limiter; `None` if it fails, is too slow, or has failed less than a second ago.
-    async fn ask<T>(&self, asked: impl Future<Output = Result<T, RateLimiterError>>) -> Option<T> {
+    async fn call_limiter<T>(
+        &self,
+        asked: impl Future<Output = Result<T, RateLimiterError>>,
+    ) -> Option<T> {
         let now = self.clock.now();
         if now.millis() < self.disabled_until.load(Ordering::Relaxed) {
             return None;

@@ -39,7 +39,7 @@ const CREDENTIAL: &str = "credential";
 
 /// The result of counting a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted<'p> {
+pub(crate) struct RateDecision<'p> {
     /// The policy that decided: that of the subject, or of the client as a whole.
     pub(crate) policy: &'p RatePolicy,
     /// The value of `RateLimit-Policy`.
@@ -48,7 +48,7 @@ pub(crate) struct Counted<'p> {
     pub(crate) usage: Usage,
 }
 
-impl Counted<'_> {
+impl RateDecision<'_> {
     /// Returns the refusal if the request exceeds the policy.
     pub(crate) fn refusal(&self) -> Option<Error> {
         (!self.usage.is_allowed).then(|| self.error())
@@ -56,7 +56,7 @@ impl Counted<'_> {
 
     /// Returns the error for a request that exceeds the policy.
     pub(crate) fn error(&self) -> Error {
-        too_many(&self.usage)
+        rate_limited(&self.usage)
     }
 
     /// Adds the `RateLimit` headers, unless an inner policy that refused the request has added its own.
@@ -84,7 +84,7 @@ pub(crate) struct ApiKeyUsage {
 impl ApiKeyUsage {
     /// Returns the refusal if the API key exceeds its quota.
     pub(crate) fn refusal(&self) -> Option<Error> {
-        (!self.usage.is_allowed).then(|| too_many(&self.usage))
+        (!self.usage.is_allowed).then(|| rate_limited(&self.usage))
     }
 
     /// Adds the `RateLimit` headers and `Retry-After` to a refusal.
@@ -98,7 +98,7 @@ impl ApiKeyUsage {
 }
 
 /// Returns the error `RATE_LIMITED`, with the seconds until the window ends in `details.retryAfter`.
-fn too_many(usage: &Usage) -> Error {
+fn rate_limited(usage: &Usage) -> Error {
     Error::Refused {
         code: Code::RateLimited,
         message: "Too many requests; try again later.".to_owned(),
@@ -160,7 +160,7 @@ impl RateLimits {
         client: IpAddr,
         kind: RateKind,
         subject: RateSubject<'_>,
-    ) -> Counted<'_> {
+    ) -> RateDecision<'_> {
         let all = self
             .take(RateKind::Client, client, RateSubject::Everything)
             .await;
@@ -176,7 +176,7 @@ impl RateLimits {
         kind: RateKind,
         client: IpAddr,
         subject: RateSubject<'_>,
-    ) -> Counted<'_> {
+    ) -> RateDecision<'_> {
         let policy = self.plan.policy(kind);
         let key = RateKey::new(policy, client, subject);
         let usage = self.limiter.take(key, policy).await;
@@ -198,7 +198,7 @@ impl RateLimits {
     }
 
     /// Returns the current lockout of a client, of which too many credentials were rejected. Counts nothing.
-    pub(crate) fn lockout(&self, client: IpAddr) -> Option<Counted<'_>> {
+    pub(crate) fn lockout(&self, client: IpAddr) -> Option<RateDecision<'_>> {
         let now = self.clock.now();
         // The key is not computed while no client is locked out.
         if now.millis() >= self.last_lockout_ends.load(Ordering::Relaxed) {
@@ -210,8 +210,8 @@ impl RateLimits {
         (!usage.is_allowed).then(|| self.counted(RateKind::FailedAuthentications, usage))
     }
 
-    fn counted(&self, kind: RateKind, usage: Usage) -> Counted<'_> {
-        Counted {
+    fn counted(&self, kind: RateKind, usage: Usage) -> RateDecision<'_> {
+        RateDecision {
             policy: self.plan.policy(kind),
             policy_header: &self.policy_headers[kind as usize],
             usage,
@@ -220,7 +220,7 @@ impl RateLimits {
 
     /// Counts a rejected credential. The same credential is counted once per window, because repeating it is not
     /// another guess. A client that reaches the quota is locked out until the window ends.
-    pub(crate) async fn failed_authentication(&self, client: IpAddr, credential: &str) {
+    pub(crate) async fn count_rejected_credential(&self, client: IpAddr, credential: &str) {
         let policy = self.plan.policy(RateKind::FailedAuthentications);
         let once = policy.once_per_window(CREDENTIAL);
         let shown = RateKey::new(&once, client, RateSubject::Text(credential));

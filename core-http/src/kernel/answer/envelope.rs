@@ -70,7 +70,7 @@ pub fn error_response(
     if status.is_server_error() {
         tracing::error!(request_id, code = code.as_str(), cause = ?error, "request failed");
     }
-    let (code, message) = worded(error, style);
+    let (code, message) = code_and_message(error, style);
     let details = error.details();
     let body = match style {
         ErrorStyle::OAuthForm => oauth_body(error, &message),
@@ -101,12 +101,12 @@ pub fn error_response(
 
 /// Returns the body of an error response, for a refusal that is stored or written without a service.
 pub(crate) fn error_body(error: &Error, request_id: &str, style: ErrorStyle) -> String {
-    let (code, message) = worded(error, style);
+    let (code, message) = code_and_message(error, style);
     body(code, &message, request_id, &error.details(), style).to_string()
 }
 
 /// Returns the code and the message of an error in this style.
-fn worded(error: &Error, style: ErrorStyle) -> (Code, String) {
+fn code_and_message(error: &Error, style: ErrorStyle) -> (Code, String) {
     let (code, message) = (error.code(), message_of(error));
     match style {
         ErrorStyle::TopLevelCode => to_better_auth(error, code, message),
@@ -259,7 +259,7 @@ pub const fn status_of(code: Code) -> StatusCode {
 /// Returns the code and the message that clients of better-auth expect for an error.
 pub(crate) fn to_better_auth(error: &Error, code: Code, message: String) -> (Code, String) {
     match (error, code) {
-        (Error::Invalid(issues), _) => (code, faults(issues)),
+        (Error::Invalid(issues), _) => (code, format_issues(issues)),
         (_, Code::MalformedJson) => (Code::BadRequest, "Invalid JSON in request body".to_owned()),
         (Error::Unauthorized, _) => (code, "Unauthorized".to_owned()),
         _ => (code, message),
@@ -267,13 +267,13 @@ pub(crate) fn to_better_auth(error: &Error, code: Code, message: String) -> (Cod
 }
 
 /// Returns the issues in the format of better-auth: `[body.name] Invalid input: ...; [body.email] ...`.
-fn faults(issues: &[Issue]) -> String {
-    let faults: Vec<String> = issues.iter().map(fault).collect();
+fn format_issues(issues: &[Issue]) -> String {
+    let faults: Vec<String> = issues.iter().map(format_issue).collect();
     faults.join("; ")
 }
 
 /// Returns one issue in the format of better-auth.
-fn fault(issue: &Issue) -> String {
+fn format_issue(issue: &Issue) -> String {
     let place: Vec<&str> = std::iter::once("body")
         .chain(issue.path.iter().map(String::as_str))
         .collect();
@@ -289,13 +289,13 @@ fn fault(issue: &Issue) -> String {
 /// Returns the body of an error response of RFC 6749.
 fn oauth_body(error: &Error, message: &str) -> Value {
     json!({
-        "error": word(error.code()),
-        "error_description": description(error, message),
+        "error": oauth_error(error.code()),
+        "error_description": oauth_description(error, message),
     })
 }
 
 /// Returns the `error` value of RFC 6749 or RFC 8628 for a code.
-fn word(code: Code) -> &'static str {
+fn oauth_error(code: Code) -> &'static str {
     if code.as_str().starts_with(|c: char| c.is_ascii_lowercase()) {
         return code.as_str();
     }
@@ -310,7 +310,7 @@ fn word(code: Code) -> &'static str {
 }
 
 /// Returns the `error_description`: the message and all issues, reduced to the characters that RFC 6749 allows.
-fn description(error: &Error, message: &str) -> String {
+fn oauth_description(error: &Error, message: &str) -> String {
     let issues = match error {
         Error::Invalid(issues) => issues.as_slice(),
         _ => &[],
@@ -383,15 +383,15 @@ mod tests {
     #[test]
     fn oauth_errors_are_lower_case_words() {
         for code in Code::ALL {
-            let word = word(*code);
+            let word = oauth_error(*code);
             assert!(
                 word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
                 "{code}"
             );
         }
-        assert_eq!(word(Code::SlowDown), "slow_down");
-        assert_eq!(word(Code::ValidationError), "invalid_request");
-        assert_eq!(word(Code::InternalError), "server_error");
+        assert_eq!(oauth_error(Code::SlowDown), "slow_down");
+        assert_eq!(oauth_error(Code::ValidationError), "invalid_request");
+        assert_eq!(oauth_error(Code::InternalError), "server_error");
     }
 
     #[test]
@@ -401,7 +401,7 @@ mod tests {
             "required",
             "is \"required\"",
         )]);
-        let told = description(&error, "The request is not valid.");
+        let told = oauth_description(&error, "The request is not valid.");
         assert_eq!(told, "The request is not valid. client_id is required.");
     }
 }

@@ -31,10 +31,10 @@ pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The interval at which an idle stream authorizes its caller again. It limits the delay after a change by another
 /// process; a change by this process takes effect at once.
-const AUTHORIZE: Duration = Duration::from_secs(5);
+const AUTHORIZE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The interval at which a stream looks for events that other processes have written.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The header with the id of the last event that a client has received before it lost the connection.
 pub const LAST_EVENT_ID: &str = "last-event-id";
@@ -48,8 +48,10 @@ pub trait Feed: Send + Sync + 'static {
     ///
     /// # Errors
     /// The refusal of the caller, if the access has ended.
-    fn next(&mut self, store: &dyn Store)
-    -> impl Future<Output = Result<News<Self::Event>>> + Send;
+    fn next(
+        &mut self,
+        store: &dyn Store,
+    ) -> impl Future<Output = Result<EventBatch<Self::Event>>> + Send;
 
     /// Authorizes the caller again.
     ///
@@ -64,21 +66,21 @@ pub trait Feed: Send + Sync + 'static {
     ///
     /// # Errors
     /// `INTERNAL_ERROR` if the event cannot be written as JSON.
-    fn shown(event: &Self::Event) -> Result<Event>;
+    fn to_event(event: &Self::Event) -> Result<Event>;
 }
 
 /// The events that a feed has read.
 #[derive(Debug)]
-pub struct News<T> {
+pub struct EventBatch<T> {
     /// The events in their order; empty if there are none.
     pub events: Vec<T>,
     /// The time of further events, if there are any.
-    pub then: Then,
+    pub then: FeedState,
 }
 
 /// The continuation of a feed after the events that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum FeedState {
     /// Further events may already exist; read again at once.
     More,
     /// All existing events were read; read again later.
@@ -90,7 +92,7 @@ pub enum Then {
 /// The signals that an event stream listens to. Create it before the feed is opened, so that no change in between is
 /// missed.
 #[derive(Debug)]
-pub struct Listening {
+pub struct FeedSubscription {
     app: Arc<App>,
     access: broadcast::Receiver<Effect>,
     news: Option<watch::Receiver<()>>,
@@ -98,7 +100,7 @@ pub struct Listening {
     _permit: StreamPermit,
 }
 
-impl Listening {
+impl FeedSubscription {
     /// Subscribes to changes of access, to the shutdown of the server, and to `news`: a signal of this process that the
     /// feed may have new events. Without `news`, new events are found by polling.
     ///
@@ -138,7 +140,7 @@ impl Listening {
 /// The state of an open event stream.
 struct Follower<F: Feed> {
     feed: F,
-    listening: Listening,
+    listening: FeedSubscription,
     /// Events that were read and not yet sent.
     waiting: VecDeque<F::Event>,
     /// `true` if there are no events after the waiting ones.
@@ -148,7 +150,7 @@ struct Follower<F: Feed> {
 }
 
 /// The reason why a wait has ended.
-enum Woken {
+enum WakeReason {
     /// There may be new events.
     News,
     /// The access of the caller may have changed.
@@ -166,13 +168,13 @@ impl<F: Feed> Follower<F> {
             if self.access_changed() || Instant::now() >= self.authorize_at {
                 let store = self.listening.app.store.as_ref();
                 if let Err(error) = self.feed.authorize_again(store).await {
-                    return ours(error).map(|error| (Err(error), None));
+                    return server_error(error).map(|error| (Err(error), None));
                 }
-                self.authorize_at = Instant::now() + AUTHORIZE;
+                self.authorize_at = Instant::now() + AUTHORIZE_INTERVAL;
             }
             if let Some(event) = self.waiting.pop_front() {
                 self.heartbeat_at = Instant::now() + EVENT_HEARTBEAT;
-                return Some((F::shown(&event), Some(self)));
+                return Some((F::to_event(&event), Some(self)));
             }
             if self.has_ended {
                 return None;
@@ -181,20 +183,20 @@ impl<F: Feed> Follower<F> {
                 news.mark_unchanged();
             }
             let store = self.listening.app.store.as_ref();
-            let News { events, then } = match self.feed.next(store).await {
+            let EventBatch { events, then } = match self.feed.next(store).await {
                 Ok(news) => news,
-                Err(error) => return ours(error).map(|error| (Err(error), None)),
+                Err(error) => return server_error(error).map(|error| (Err(error), None)),
             };
             self.waiting.extend(events);
-            self.has_ended = then == Then::End;
-            if then != Then::Later || !self.waiting.is_empty() {
+            self.has_ended = then == FeedState::End;
+            if then != FeedState::Later || !self.waiting.is_empty() {
                 continue;
             }
             match self.wait().await {
-                Woken::News => {}
-                Woken::AccessChanged => self.authorize_at = Instant::now(),
-                Woken::Draining => return None,
-                Woken::Silent => {
+                WakeReason::News => {}
+                WakeReason::AccessChanged => self.authorize_at = Instant::now(),
+                WakeReason::Draining => return None,
+                WakeReason::Silent => {
                     self.heartbeat_at = Instant::now() + EVENT_HEARTBEAT;
                     return Some((Ok(Event::comment()), Some(self)));
                 }
@@ -214,8 +216,8 @@ impl<F: Feed> Follower<F> {
     }
 
     /// Waits for a signal, for the next poll, or for the time of the next heartbeat.
-    async fn wait(&mut self) -> Woken {
-        let Listening {
+    async fn wait(&mut self) -> WakeReason {
+        let FeedSubscription {
             access,
             news,
             draining,
@@ -223,7 +225,7 @@ impl<F: Feed> Follower<F> {
         } = &mut self.listening;
         let draining = async {
             match draining {
-                Some(draining) => draining.begun().await,
+                Some(draining) => draining.wait().await,
                 None => pending().await,
             }
         };
@@ -235,11 +237,11 @@ impl<F: Feed> Follower<F> {
             }
         };
         tokio::select! {
-            () = draining => Woken::Draining,
-            () = sleep_until(self.heartbeat_at) => Woken::Silent,
-            true = news => Woken::News,
-            () = access_changes(access, &self.feed) => Woken::AccessChanged,
-            () = sleep(POLL) => Woken::News,
+            () = draining => WakeReason::Draining,
+            () = sleep_until(self.heartbeat_at) => WakeReason::Silent,
+            true = news => WakeReason::News,
+            () = access_changes(access, &self.feed) => WakeReason::AccessChanged,
+            () = sleep(POLL_INTERVAL) => WakeReason::News,
         }
     }
 }
@@ -256,7 +258,7 @@ async fn access_changes(access: &mut broadcast::Receiver<Effect>, feed: &impl Fe
 }
 
 /// Returns the error that ends a stream; `None` for a refusal of the caller, which ends the stream without an error.
-fn ours(error: Error) -> Option<Error> {
+fn server_error(error: Error) -> Option<Error> {
     let refused = status_of(error.code()).is_client_error();
     (!refused).then_some(error)
 }

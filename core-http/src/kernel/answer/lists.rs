@@ -39,7 +39,7 @@ pub(crate) struct BoundedData<T> {
 /// A list that has more than one page only if it is very large.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Counted_{T}")]
-pub struct Counted<T> {
+pub struct CountedList<T> {
     /// The records of this page.
     pub data: Vec<T>,
     /// The number of records on all pages.
@@ -48,7 +48,7 @@ pub struct Counted<T> {
     pub cursor: Option<String>,
 }
 
-impl<T: Clone> From<Page<Stored<T>>> for Counted<T> {
+impl<T: Clone> From<Page<Stored<T>>> for CountedList<T> {
     fn from(page: Page<Stored<T>>) -> Self {
         Self {
             data: page.items.into_iter().map(Stored::into_inner).collect(),

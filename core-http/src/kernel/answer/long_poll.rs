@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep_until};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// The maximum time between two reads.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The maximum waiting time, whatever the request asks for. It is below the 30 seconds after which a gateway reports a
 /// timeout, and the 25 seconds that a server waits for its requests during shutdown.
-const LONGEST_WAIT: Duration = Duration::from_secs(24);
+const MAX_WAIT: Duration = Duration::from_secs(24);
 
 /// The query parameter `wait`: the maximum waiting time in seconds, 1 to 30. The server waits at most 24 seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -52,7 +52,7 @@ pub struct WaitQuery {
 ///
 /// # Errors
 /// The first error of `look`.
-pub(crate) async fn look_until<T, L, F>(
+pub(crate) async fn poll_until<T, L, F>(
     wait: Option<Wait>,
     look: L,
     ended: fn(&T) -> bool,
@@ -63,7 +63,7 @@ where
 {
     // A monotonic clock, so that changes of the system time have no influence.
     let wait = Duration::from_secs(wait.map_or(0, |wait| wait.0));
-    let until = Instant::now() + wait.min(LONGEST_WAIT);
+    let until = Instant::now() + wait.min(MAX_WAIT);
     let mut pause = FIRST_PAUSE;
     loop {
         let seen = look().await?;
@@ -72,7 +72,7 @@ where
             return Ok(seen);
         }
         sleep_until(until.min(now + pause)).await;
-        pause = LONGEST_PAUSE.min(pause * 2);
+        pause = MAX_PAUSE.min(pause * 2);
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
         let looks = AtomicU32::new(0);
         let began = Instant::now();
         let look = || async { Ok(looks.fetch_add(1, Ordering::Relaxed) + 1) };
-        let seen = look_until(wait, look, end).await.unwrap();
+        let seen = poll_until(wait, look, end).await.unwrap();
         (looks.load(Ordering::Relaxed), seen, began.elapsed())
     }
 
@@ -128,7 +128,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn errors_end_the_wait() {
         let look = || async { Err::<(), _>(Error::NotFound("deployment")) };
-        let refused = look_until(Some(Wait(30)), look, |()| false).await;
+        let refused = poll_until(Some(Wait(30)), look, |()| false).await;
         assert!(matches!(refused, Err(Error::NotFound("deployment"))));
     }
 }

@@ -344,7 +344,7 @@ impl Answer for PageOr {
     fn reply(self, default: StatusCode) -> Result<Reply> {
         let (mut reply, headers) = match self {
             Self::Page(output) => {
-                let status = output.own_status().unwrap_or(default);
+                let status = output.explicit_status().unwrap_or(default);
                 let (page, headers) = output.into_parts();
                 (page.reply(status)?, headers)
             }

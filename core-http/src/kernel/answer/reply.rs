@@ -15,15 +15,15 @@ use crate::kernel::request::body::{Body, bytes_body, empty_body};
 use crate::kernel::request::media_types::JSON;
 
 /// A function that adds the schema of a type to a generator and returns it, or a reference to it.
-pub(crate) type Describe = fn(&mut SchemaGenerator) -> Schema;
+pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// The properties of a response type, for OpenAPI.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerKind {
     /// The schema of the JSON, or of the JSON in each event. `None` if the response has no JSON.
-    pub(crate) schema: Option<Describe>,
+    pub(crate) schema: Option<SchemaFn>,
     /// The schema of the JSON in each event, if the response is either JSON or server-sent events.
-    pub(crate) events: Option<Describe>,
+    pub(crate) events: Option<SchemaFn>,
     /// Whether the response has an entity tag.
     pub(crate) etag: bool,
     /// The content type, if it is always the same.
@@ -114,7 +114,7 @@ impl<T> Output<T> {
     }
 
     /// Returns the status, if one was set.
-    pub(crate) const fn own_status(&self) -> Option<StatusCode> {
+    pub(crate) const fn explicit_status(&self) -> Option<StatusCode> {
         self.status
     }
 
@@ -162,7 +162,7 @@ impl<T> Versioned<T> {
     }
 
     /// Returns the body.
-    pub const fn shown(&self) -> &T {
+    pub const fn body(&self) -> &T {
         &self.output.body
     }
 }
@@ -291,7 +291,7 @@ impl Content {
 }
 
 /// The number of headers that a service and its gateway usually add to a response, for the capacity of the header map.
-const ADDED: usize = 12;
+const TYPICAL_ADDED_HEADERS: usize = 12;
 
 /// A type-erased response.
 #[derive(Debug)]
@@ -310,7 +310,7 @@ impl Reply {
     /// Converts the reply into an HTTP response.
     pub(crate) fn into_response(self) -> Response<Body> {
         let mut headers = self.headers;
-        headers.reserve(ADDED);
+        headers.reserve(TYPICAL_ADDED_HEADERS);
         // Headers that the handler has set take precedence.
         if let Some(content_type) = self.content.content_type() {
             let value = HeaderValue::from_static(content_type);

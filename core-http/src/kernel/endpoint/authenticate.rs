@@ -6,17 +6,19 @@ use core_domain::kernel::{Caller, Error, Result};
 use http::request::Parts;
 
 use super::compiled::Compiled;
-use crate::kernel::admission::rate_limit::Counted;
+use crate::kernel::admission::rate_limit::RateDecision;
 use crate::kernel::process::app::App;
 use crate::kernel::request::client::{ViaGateway, peer_client};
-use crate::kernel::request::credentials::{bearer, hop_key, is_trusted_hop, presented_api_key};
+use crate::kernel::request::credentials::{
+    bearer, hop_credential, is_trusted_hop, presented_api_key,
+};
 
 /// Returns the lockout that applies to a request: it has a credential, and too many credentials of its client were
 /// rejected. Call it before the credential is checked, so that the response does not reveal whether a guess is correct.
-pub(crate) fn locked_out<'s>(service: &'s Compiled, parts: &Parts) -> Option<Counted<'s>> {
+pub(crate) fn locked_out<'s>(service: &'s Compiled, parts: &Parts) -> Option<RateDecision<'s>> {
     let credential = bearer(&parts.headers)
         .or_else(|| presented_api_key(&parts.headers))
-        .or_else(|| hop_key(&parts.headers));
+        .or_else(|| hop_credential(&parts.headers));
     if credential.is_none() || !is_limited(&service.app, parts) {
         return None;
     }
@@ -44,11 +46,11 @@ pub(crate) async fn identify(service: &Compiled, parts: &mut Parts) -> Result<Ar
         Err(error) => matches!(error, Error::Unauthorized),
     };
     let presented = bearer(&parts.headers).or_else(|| presented_api_key(&parts.headers));
-    let rejected = hop_key(&parts.headers).or_else(|| presented.filter(|_| anonymous));
+    let rejected = hop_credential(&parts.headers).or_else(|| presented.filter(|_| anonymous));
     if let Some(credential) = rejected
         && let Some(client) = peer_client(parts, &service.proxies)
     {
-        let rejected = service.rates.failed_authentication(client, credential);
+        let rejected = service.rates.count_rejected_credential(client, credential);
         rejected.await;
     }
     identified

@@ -35,7 +35,7 @@ pub(crate) type UnitRun = dyn for<'a> Fn(
         &'a mut (dyn UnitOfWork + 'a),
         &'a Parsed,
         &'a Progress,
-    ) -> BoxFuture<'a, Result<Seen>>
+    ) -> BoxFuture<'a, Result<HandlerOutcome>>
     + Send
     + Sync;
 /// A type-erased handler that opens its units of work itself.
@@ -45,7 +45,7 @@ type UploadRun =
     dyn for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
 
 /// The outcome of a handler that ran in a unit of work.
-pub(crate) struct Seen {
+pub(crate) struct HandlerOutcome {
     pub(crate) reply: Reply,
     /// Whether a long poll can stop waiting. Always `true` for other rows.
     pub(crate) ended: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Seen {
     pub(crate) is_replay: bool,
 }
 
-impl Seen {
+impl HandlerOutcome {
     /// Creates the outcome for a stored response.
     pub(crate) const fn stored(reply: Reply) -> Self {
         Self {
@@ -93,7 +93,7 @@ where
             &'a mut (dyn UnitOfWork + 'a),
             &'a Parsed,
             &'a Progress,
-        ) -> BoxFuture<'a, Result<Seen>>
+        ) -> BoxFuture<'a, Result<HandlerOutcome>>
         + Send
         + Sync
         + 'static,
@@ -238,7 +238,7 @@ impl Row {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 let input: Input<P, Q> = parsed.input()?;
-                let scope = let_in(cx, &input).await?;
+                let scope = authorize_in_own_unit(cx, &input).await?;
                 let answer = handler.call(cx, scope, input).await?;
                 answer.reply(cx.success)
             })
@@ -264,7 +264,7 @@ impl Row {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 let input: Input<P, Q> = parsed.input()?;
-                let scope: S = let_in(cx, &input).await?;
+                let scope: S = authorize_in_own_unit(cx, &input).await?;
                 let input = RawInput {
                     path: input.path,
                     query: input.query,
@@ -279,7 +279,7 @@ impl Row {
 }
 
 /// Authorizes the caller in a separate unit of work.
-async fn let_in<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result<S> {
+async fn authorize_in_own_unit<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result<S> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let scope = S::open(cx, uow.as_mut(), input).await;
     uow.rollback().await;
@@ -311,18 +311,18 @@ where
                 if let Ok(scope) = scope
                     && !claim.ends_access()
                     && let Err(error) = handler.call(cx, scope, uow, input).await
-                    && claim.withholds(&error)
+                    && claim.must_withhold(&error)
                 {
                     return Err(error);
                 }
-                return Ok(Seen::stored(stored.reply));
+                return Ok(HandlerOutcome::stored(stored.reply));
             }
             let scope = scope?;
             progress.note_let_in();
             let answer = handler.call(cx, scope, uow, input).await;
             progress.note_unit(uow);
             let answer = answer?;
-            Ok(Seen {
+            Ok(HandlerOutcome {
                 ended: ended(&answer),
                 dry_run: answer.dry_run(),
                 reply: answer.reply(cx.success)?,
@@ -423,7 +423,7 @@ impl Endpoint {
 
     /// Returns whether the endpoint honours `If-Match`.
     #[must_use]
-    pub const fn obeys_if_match(&self) -> bool {
+    pub const fn honours_if_match(&self) -> bool {
         self.row.if_match
     }
 

@@ -24,13 +24,13 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use super::authenticate::identify;
 use super::check_request::{check, check_query, refuse};
 use super::compiled::Compiled;
-use super::definition::{Endpoint, Handler, Seen, UnitRun};
+use super::definition::{Endpoint, Handler, HandlerOutcome, UnitRun};
 use super::health;
 use crate::kernel::admission::idempotency::{Claim, ClaimRules, KeyScope, Progress};
 use crate::kernel::answer::envelope::as_page;
 use crate::kernel::answer::envelope::status_of;
 use crate::kernel::answer::envelope::{ErrorStyle, error_body, error_response};
-use crate::kernel::answer::long_poll::{Wait, look_until};
+use crate::kernel::answer::long_poll::{Wait, poll_until};
 use crate::kernel::answer::reply::{Content, Reply, reply};
 use crate::kernel::reference::{self, Document};
 use crate::kernel::request::body::{Body, bytes_body, empty_body};
@@ -43,7 +43,7 @@ use crate::kernel::request::media_types::JSON;
 use crate::kernel::request::parse::Parsed;
 
 /// The maximum stored length of a `User-Agent`, in bytes. Longer ones are cut off.
-const MOST_OF_USER_AGENT: usize = 512;
+const MAX_USER_AGENT_BYTES: usize = 512;
 
 /// Returns the response to a request. Errors and panics become error responses. `refusal` is the error of an earlier
 /// check; with one, the request is not processed.
@@ -62,7 +62,7 @@ pub(crate) async fn answer(
         (Some(response), _) => response,
         (None, Some(error)) => {
             let style = refusal_style(service, request, style);
-            failed(service, &error, text(&id), style, None)
+            failure_response(service, &error, text(&id), style, None)
         }
         (None, None) => handled(service, request, text(&id), style).await,
     };
@@ -98,7 +98,7 @@ async fn handled(
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
     outcome.unwrap_or_else(|error| {
         let status = row.map(|row: &Endpoint| row.row.status_of(error.code()));
-        let mut response = failed(service, &error, id, style, status);
+        let mut response = failure_response(service, &error, id, style, status);
         if matches!(error, Error::Unauthorized) {
             service
                 .identify
@@ -109,7 +109,7 @@ async fn handled(
 }
 
 /// Creates the response to a failed request: HTML if the style asks for a page, otherwise JSON.
-fn failed(
+fn failure_response(
     service: &Compiled,
     error: &Error,
     id: &str,
@@ -172,14 +172,14 @@ async fn handle<'s>(
         return Box::pin(built_in(service, &parts)).await;
     };
     let Some(endpoint) = service.endpoint(&route, &parts.method) else {
-        return Ok(wrong_method(service, &route.allow(), id, *style));
+        return Ok(method_not_allowed(service, &route.allow(), id, *style));
     };
     *row = Some(endpoint);
     *style = style_of(endpoint, &parts, *style);
     let params = route.into_params();
     let caller = identify(service, &mut parts).await?;
     let allowed = endpoint.requirement().check(&caller);
-    allowed.map_err(|refusal| endpoint.row.worded(refusal))?;
+    allowed.map_err(|refusal| endpoint.row.replace_error(refusal))?;
     let mut parsed = Parsed {
         path: params.ok_or(Error::NotFound("resource"))?,
         ..Parsed::default()
@@ -188,12 +188,12 @@ async fn handle<'s>(
     cx.ensure_acceptable(endpoint.content_types())?;
     if let Handler::Upload(run) = &endpoint.handler {
         check_query(endpoint, &cx, &mut parsed).and_then(refuse)?;
-        return answered(endpoint, &cx, run(&cx, &parsed, body).await?);
+        return finish_response(endpoint, &cx, run(&cx, &parsed, body).await?);
     }
     check(endpoint, &cx, body, &mut parsed).await?;
     let claim = claim(service, endpoint, &cx, &parsed)?;
     let reply = run(endpoint, &cx, &parsed, claim).await?;
-    answered(endpoint, &cx, reply)
+    finish_response(endpoint, &cx, reply)
 }
 
 /// Responds to the paths that every service has: `/health`, `/livez`, `/readyz`, `/openapi.json`, and the API reference
@@ -220,12 +220,17 @@ async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
 }
 
 /// Creates the 405 response to a known path with an unsupported method.
-fn wrong_method(service: &Compiled, allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
+fn method_not_allowed(
+    service: &Compiled,
+    allow: &str,
+    id: &str,
+    style: ErrorStyle,
+) -> Response<Body> {
     let error = Error::refused(
         Code::MethodNotAllowed,
         "This path does not support the method.",
     );
-    let mut response = failed(service, &error, id, style, None);
+    let mut response = failure_response(service, &error, id, style, None);
     if let Ok(value) = HeaderValue::from_str(allow) {
         response.headers_mut().insert(header::ALLOW, value);
     }
@@ -251,7 +256,7 @@ fn context(
         request_id: id.to_owned(),
         trace_id: text(&header_names::TRACE_ID).map(str::to_owned),
         ip: client_ip(&service.app, &service.proxies, parts),
-        user_agent: text(&header::USER_AGENT).map(shortened),
+        user_agent: text(&header::USER_AGENT).map(shorten_user_agent),
     };
     Cx {
         domain: Context {
@@ -260,7 +265,7 @@ fn context(
             entropy: Arc::clone(&service.app.entropy),
             limits: Arc::clone(&service.app.options.limits),
             if_match: tags(&header::IF_MATCH)
-                .filter(|_| endpoint.obeys_if_match())
+                .filter(|_| endpoint.honours_if_match())
                 .map(|list| IfMatch::strong(&list)),
             if_none_match: tags(&header::IF_NONE_MATCH)
                 .filter(|_| endpoint.row.if_none_match)
@@ -276,9 +281,9 @@ fn context(
 }
 
 /// Cuts off a `User-Agent`, which is stored with every session and in the audit log.
-fn shortened(text: &str) -> String {
+fn shorten_user_agent(text: &str) -> String {
     // The text of a header is ASCII, so every index is a character boundary.
-    text.get(..MOST_OF_USER_AGENT).unwrap_or(text).to_owned()
+    text.get(..MAX_USER_AGENT_BYTES).unwrap_or(text).to_owned()
 }
 
 /// Returns the documented path with its parameters filled in, so that all spellings of a path are the same request.
@@ -322,7 +327,7 @@ fn claim(
     let rules = ClaimRules {
         cipher: endpoint.row.secret_answer.then(|| cx.app.cipher.clone()),
         ends_access: endpoint.row.ends_access,
-        not_found: endpoint.row.reworded(Code::NotFound),
+        not_found: endpoint.row.replace_code(Code::NotFound),
     };
     Claim::of(&cx.app.in_flight, &scope, key, &request, rules).map(Some)
 }
@@ -335,7 +340,7 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, claim: Option<Claim>
             Box::pin(write(endpoint, cx, parsed, handler.as_ref(), &progress)).await
         }
         Handler::Unit(mode, handler) => {
-            let seen = look(cx, parsed, *mode, handler.as_ref()).await;
+            let seen = read_once(cx, parsed, *mode, handler.as_ref()).await;
             seen.map(|seen| seen.reply)
         }
         // Boxed, so that long polls do not enlarge the future of every request.
@@ -345,7 +350,7 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, claim: Option<Claim>
             "an upload was routed to the handlers of JSON requests".to_owned(),
         )),
     };
-    outcome.map_err(|error| endpoint.row.worded(error))
+    outcome.map_err(|error| endpoint.row.replace_error(error))
 }
 
 /// Runs a handler that writes. If the request has an idempotency key, the response is stored in the same unit of work;
@@ -358,7 +363,7 @@ async fn write(
     progress: &Progress,
 ) -> Result<Reply> {
     let store = cx.app.store.as_ref();
-    let seen = transact_if(store, Seen::has_happened, |uow, _| {
+    let seen = transact_if(store, HandlerOutcome::has_happened, |uow, _| {
         progress.reset();
         Box::pin(async move {
             let seen = handler(cx, uow, parsed, progress).await?;
@@ -370,16 +375,16 @@ async fn write(
         })
     });
     let outcome = match seen.await {
-        Ok(Seen {
+        Ok(HandlerOutcome {
             reply,
             dry_run: Some(event),
             ..
         }) => answer_dry_run(cx, reply, &event, progress).await,
         Ok(seen) => Ok(seen.reply),
-        Err(error) => Err(endpoint.row.worded(error)),
+        Err(error) => Err(endpoint.row.replace_error(error)),
     };
     if let (Err(error), Some(claim)) = (&outcome, progress.claim())
-        && progress.was_let_in()
+        && progress.was_authorized()
         && is_final(error)
     {
         store_refusal(endpoint, cx, claim, error, progress).await?;
@@ -411,7 +416,12 @@ async fn answer_dry_run(
 }
 
 /// Runs a handler that reads, in a unit of work that is rolled back.
-async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result<Seen> {
+async fn read_once(
+    cx: &Cx,
+    parsed: &Parsed,
+    mode: Mode,
+    handler: &UnitRun,
+) -> Result<HandlerOutcome> {
     let mut uow = cx.app.store.begin(mode).await?;
     let seen = handler(cx, uow.as_mut(), parsed, &Progress::default()).await;
     uow.rollback().await;
@@ -421,8 +431,8 @@ async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result
 /// Runs the handler of a long poll repeatedly, until its condition holds or the time is up.
 async fn wait(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
-    let look = || look(cx, parsed, Mode::Read, handler);
-    let seen = look_until(wait.map(Wait), look, |seen| seen.ended).await?;
+    let look = || read_once(cx, parsed, Mode::Read, handler);
+    let seen = poll_until(wait.map(Wait), look, |seen| seen.ended).await?;
     Ok(seen.reply)
 }
 
@@ -472,7 +482,7 @@ async fn store_refusal(
 ///
 /// # Errors
 /// `INTERNAL_ERROR` if a success has a content type that the row does not declare.
-fn answered(endpoint: &Endpoint, cx: &Cx, mut reply: Reply) -> Result<Response<Body>> {
+fn finish_response(endpoint: &Endpoint, cx: &Cx, mut reply: Reply) -> Result<Response<Body>> {
     let content_type = reply.content.content_type();
     // Errors are not checked: a stored refusal is JSON, also if the row declares another content type.
     let undescribed = |given| !endpoint.content_types().contains(&given);

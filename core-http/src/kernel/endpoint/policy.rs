@@ -16,7 +16,7 @@ use super::compiled::Compiled;
 use super::definition::Endpoint;
 use super::{health, pipeline};
 use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
-use crate::kernel::admission::rate_limit::Counted;
+use crate::kernel::admission::rate_limit::RateDecision;
 use crate::kernel::request::body::{Body, TimedBody};
 use crate::kernel::request::client::{host, is_from_proxy, is_via_gateway, peer_client};
 use crate::kernel::request::credentials::check_service_key;
@@ -32,15 +32,15 @@ pub(crate) async fn answer(service: &Compiled, request: Request<Body>) -> Respon
     }
     check_service_key(&service.app, service.name, &mut parts).await;
     if is_via_gateway(&service.app, &parts) {
-        let body = timed(service, &parts, body);
+        let body = with_time_limits(service, &parts, body);
         return pipeline::answer(service, Request::from_parts(parts, body), None).await;
     }
     let counted = count(service, &parts).await;
     let refusal = counted
         .as_ref()
-        .and_then(Counted::refusal)
+        .and_then(RateDecision::refusal)
         .or_else(|| cross_origin(service, &parts));
-    let body = timed(service, &parts, body);
+    let body = with_time_limits(service, &parts, body);
     let request = Request::from_parts(parts, body);
     let mut response = pipeline::answer(service, request, refusal).await;
     if let Some(counted) = counted {
@@ -61,7 +61,7 @@ fn endpoint_of<'s>(service: &'s Compiled, parts: &Parts) -> Option<&'s Endpoint>
 
 /// Adds the time limits of the service to a body. Uploads have other limits, see
 /// [`ServeOptions::body_times`](crate::ServeOptions::body_times).
-fn timed(service: &Compiled, parts: &Parts, body: Body) -> Body {
+fn with_time_limits(service: &Compiled, parts: &Parts, body: Body) -> Body {
     if body.is_whole()
         || body.is_end_stream()
         || endpoint_of(service, parts).is_some_and(Endpoint::takes_uploads)
@@ -72,7 +72,7 @@ fn timed(service: &Compiled, parts: &Parts, body: Body) -> Body {
 }
 
 /// Counts a request for rate limits. `None` for health checks, and if the client's address is unknown.
-async fn count<'s>(service: &'s Compiled, parts: &Parts) -> Option<Counted<'s>> {
+async fn count<'s>(service: &'s Compiled, parts: &Parts) -> Option<RateDecision<'s>> {
     if health::is_probe(parts.uri.path()) {
         return None;
     }

@@ -45,7 +45,7 @@ enum Params<'r> {
 }
 
 /// Returns the percent-decoded parameters; `None` if one is not UTF-8 or contains NUL.
-fn decoded(params: &matchit::Params<'_, '_>) -> Option<Vec<String>> {
+fn decode_params(params: &matchit::Params<'_, '_>) -> Option<Vec<String>> {
     let decode = |text: &str| {
         let decoded = percent_decode_str(text).decode_utf8().ok()?;
         (!decoded.contains('\0')).then(|| decoded.into_owned())
@@ -58,7 +58,7 @@ impl Route<'_> {
     /// here, because only the route that is used needs them.
     pub(crate) fn into_params(self) -> Option<Vec<String>> {
         match self.params {
-            Params::Raw(params) => decoded(&params),
+            Params::Raw(params) => decode_params(&params),
             Params::Decoded(params) => params,
         }
     }
@@ -117,12 +117,12 @@ impl Matcher {
     }
 
     /// Like [`Self::at`], for a path that does not outlive the call. The parameters are decoded at once.
-    fn at_made(&self, path: &str) -> Option<Route<'_>> {
+    fn find_decoded(&self, path: &str) -> Option<Route<'_>> {
         let found = self.router.at(path).ok()?;
         Some(Route {
             methods: self.tables.get(*found.value)?,
             variables: found.params.len(),
-            params: Params::Decoded(decoded(&found.params)),
+            params: Params::Decoded(decode_params(&found.params)),
         })
     }
 }
@@ -197,7 +197,7 @@ impl Router {
         }
         let rest = if path == "/" { "" } else { path };
         let prefix = prefix.trim_end_matches('/');
-        self.documented.at_made(&format!("{prefix}{rest}"))
+        self.documented.find_decoded(&format!("{prefix}{rest}"))
     }
 }
 

@@ -13,7 +13,7 @@ const ANY_BYTES: &str = "application/octet-stream";
 
 /// A replacement of an error code in the responses of a row.
 #[derive(Clone, Copy, Debug)]
-struct Wording {
+struct CodeReplacement {
     from: Code,
     to: Code,
     /// The new message. `None` keeps the message of the error, or uses the code as a sentence if the error has none.
@@ -43,7 +43,7 @@ pub struct Row {
     pub(crate) if_none_match: bool,
     pub(crate) secret_answer: bool,
     pub(crate) ends_access: bool,
-    words: Vec<Wording>,
+    code_replacements: Vec<CodeReplacement>,
     pub(crate) body_limit: Option<usize>,
     pub(crate) takes_forms: bool,
     pub(crate) takes: Vec<&'static str>,
@@ -81,7 +81,7 @@ impl Row {
             if_none_match: false,
             secret_answer: false,
             ends_access: false,
-            words: Vec::new(),
+            code_replacements: Vec::new(),
             body_limit: None,
             takes_forms: false,
             takes: vec![ANY_BYTES],
@@ -190,7 +190,7 @@ impl Row {
     /// the required person.
     #[must_use]
     pub fn unauthorized(mut self, code: Code, message: &'static str) -> Self {
-        self.words.push(Wording {
+        self.code_replacements.push(CodeReplacement {
             from: Code::Unauthorized,
             to: code,
             message: Some(message),
@@ -201,9 +201,9 @@ impl Row {
     /// Replaces the error code `from` of the scope or the use case by `to`, for clients of a library that expect that
     /// code.
     #[must_use]
-    pub fn rewords(mut self, from: Code, to: Code) -> Self {
+    pub fn replaces_code(mut self, from: Code, to: Code) -> Self {
         self.refuses.push(to);
-        self.words.push(Wording {
+        self.code_replacements.push(CodeReplacement {
             from,
             to,
             message: None,
@@ -212,12 +212,12 @@ impl Row {
     }
 
     /// Returns the code that this row uses in place of `code`.
-    pub(crate) fn reworded(&self, code: Code) -> Code {
+    pub(crate) fn replace_code(&self, code: Code) -> Code {
         self.wording(code).map_or(code, |wording| wording.to)
     }
 
     /// Returns the error with the code and the message that this row uses.
-    pub(crate) fn worded(&self, refusal: Error) -> Error {
+    pub(crate) fn replace_error(&self, refusal: Error) -> Error {
         let Some(wording) = self.wording(refusal.code()) else {
             return refusal;
         };
@@ -237,8 +237,10 @@ impl Row {
         }
     }
 
-    fn wording(&self, code: Code) -> Option<&Wording> {
-        self.words.iter().find(|wording| wording.from == code)
+    fn wording(&self, code: Code) -> Option<&CodeReplacement> {
+        self.code_replacements
+            .iter()
+            .find(|wording| wording.from == code)
     }
 
     /// Sets the maximum size of the body, in bytes. Default: the limit of the installation. Not for uploads.

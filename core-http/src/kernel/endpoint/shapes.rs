@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-use crate::kernel::answer::reply::{Answer, AnswerKind, Describe};
+use crate::kernel::answer::reply::{Answer, AnswerKind, SchemaFn};
 use crate::kernel::request::check::Checker;
 use crate::kernel::request::input::PathParams;
 use crate::kernel::request::parse::is_unit;
@@ -20,7 +20,7 @@ pub(crate) struct Shapes {
     /// Validates the body; `None` if the handler takes none.
     pub(crate) body: Option<Checker>,
     /// Returns the schema of the body; `None` if the handler takes none.
-    pub(crate) describe_body: Option<Describe>,
+    pub(crate) describe_body: Option<SchemaFn>,
     /// The schema and the other properties of the response.
     pub(crate) answer: AnswerKind,
 }
@@ -40,8 +40,8 @@ impl Shapes {
         Ok(Self {
             params: P::COUNT,
             describe_params: P::schemas,
-            query: compiled::<Q>()?,
-            body: compiled::<B>()?,
+            query: compile::<Q>()?,
+            body: compile::<B>()?,
             describe_body: (!is_unit::<B>()).then_some(SchemaGenerator::subschema_for::<B>),
             answer: A::kind(),
         })
@@ -56,7 +56,7 @@ impl Shapes {
 }
 
 /// Compiles the schema of a type; `None` for `()`.
-fn compiled<T: JsonSchema + 'static>() -> Result<Option<Checker>, String> {
+fn compile<T: JsonSchema + 'static>() -> Result<Option<Checker>, String> {
     if is_unit::<T>() {
         return Ok(None);
     }

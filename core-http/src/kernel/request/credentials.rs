@@ -66,7 +66,7 @@ impl KeyCheck {
         };
         Self {
             in_bearer: holder(bearer(&request.headers)),
-            in_hop_header: holder(hop_key(&request.headers)),
+            in_hop_header: holder(hop_credential(&request.headers)),
         }
     }
 
@@ -76,10 +76,10 @@ impl KeyCheck {
         let headers = &request.headers;
         for (holder, presented) in [
             (&mut found.in_bearer, bearer(headers)),
-            (&mut found.in_hop_header, hop_key(headers)),
+            (&mut found.in_hop_header, hop_credential(headers)),
         ] {
             if let (None, Some(presented)) = (&holder, presented)
-                && could_be(presented)
+                && is_token_like(presented)
             {
                 // Boxed, so that it does not enlarge the futures of all other requests.
                 let claims = Box::pin(claims_of(app, audience, presented)).await;
@@ -105,7 +105,7 @@ pub(crate) fn is_trusted_hop(app: &App, request: &Parts) -> bool {
 }
 
 /// Returns the service key or service token in `X-Core-Service-Key`.
-pub(crate) fn hop_key(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn hop_credential(headers: &HeaderMap) -> Option<&str> {
     headers.get(&header_names::SERVICE_KEY)?.to_str().ok()
 }
 
@@ -129,14 +129,14 @@ pub(crate) fn bearer_header(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 /// Returns whether a text has the form of a service token. Otherwise the store need not be read.
-pub(crate) fn could_be(presented: &str) -> bool {
+pub(crate) fn is_token_like(presented: &str) -> bool {
     UnverifiedToken::parse(presented).is_ok()
 }
 
 /// Returns the claims of a valid token for the service of this name. `None` for any other text, and if the token cannot
 /// be verified because the store fails.
 pub(crate) async fn claims_of(app: &App, audience: &str, presented: &str) -> Option<ServiceClaims> {
-    match verified(app, audience, presented).await {
+    match verify_token(app, audience, presented).await {
         Ok(claims) => claims,
         Err(error) => {
             tracing::warn!(?error, "a service token could not be verified");
@@ -146,7 +146,7 @@ pub(crate) async fn claims_of(app: &App, audience: &str, presented: &str) -> Opt
 }
 
 /// Verifies a token with the keys in the store; `None` if it is invalid.
-async fn verified(app: &App, audience: &str, token: &str) -> Result<Option<ServiceClaims>> {
+async fn verify_token(app: &App, audience: &str, token: &str) -> Result<Option<ServiceClaims>> {
     let mut uow = app.store.begin(Mode::Auto).await?;
     let claims = verify(uow.as_mut(), token, &app.issuer, audience).await;
     uow.rollback().await;

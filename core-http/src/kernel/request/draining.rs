@@ -39,7 +39,7 @@ impl Draining {
     }
 
     /// Waits until the server drains or has stopped.
-    pub(crate) async fn begun(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         // A closed channel means that the server has stopped.
         let _ = self.0.wait_for(|begun| *begun).await;
     }

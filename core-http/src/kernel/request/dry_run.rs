@@ -16,14 +16,14 @@ pub struct DryRunQuery {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PlannedOf_{P}")]
-pub struct Planned<P> {
+pub struct DryRunResponse<P> {
     /// Always `true`: the operation was not executed.
     dry_run: bool,
     /// The effects that the operation would have.
     plan: P,
 }
 
-impl<P> Planned<P> {
+impl<P> DryRunResponse<P> {
     /// Creates the response with this plan.
     pub const fn new(plan: P) -> Self {
         Self {

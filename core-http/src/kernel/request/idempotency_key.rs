@@ -13,11 +13,11 @@ const HEADER: &str = "idempotency-key";
 /// # Errors
 /// `VALIDATION_ERROR` if the key is malformed.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
-    headers.get(HEADER).map(readable).transpose()
+    headers.get(HEADER).map(validate_key).transpose()
 }
 
 /// Returns the key without quotes: 1 to 255 visible ASCII characters.
-fn readable(value: &HeaderValue) -> Result<&str> {
+fn validate_key(value: &HeaderValue) -> Result<&str> {
     let refuse = || {
         Error::invalid(
             "Idempotency-Key",

@@ -150,7 +150,7 @@ pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
         if allows(property, "array") {
             let item = property
                 .get("items")
-                .map_or_else(|| Value::String(value.clone()), |i| coerced(&value, i));
+                .map_or_else(|| Value::String(value.clone()), |i| coerce(&value, i));
             match object
                 .entry(name)
                 .or_insert_with(|| Value::Array(Vec::new()))
@@ -159,7 +159,7 @@ pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
                 other => *other = item,
             }
         } else {
-            object.insert(name, coerced(&value, property));
+            object.insert(name, coerce(&value, property));
         }
     }
     Ok(Value::Object(object))
@@ -167,7 +167,7 @@ pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
 
 /// Converts a value to the type of its schema: an integer, a boolean or text. Integers outside 64 bits become the
 /// nearest one, so that the limits of the schema refuse them.
-fn coerced(text: &str, schema: &Value) -> Value {
+fn coerce(text: &str, schema: &Value) -> Value {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     if allows(schema, "integer") && whole {

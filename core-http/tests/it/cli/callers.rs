@@ -41,7 +41,7 @@ async fn refusals_that_do_not_depend_on_the_body_are_sent_before_it_is_read() {
     ] {
         let (body, read) = pieces(1, SITE);
         let refused = harness.world.upload(path, caller, &[header], body).await;
-        refused.refused(status, code);
+        refused.expect_error(status, code);
         assert!(!read.load(Ordering::Relaxed), "{status}");
     }
     assert_eq!(harness.blobs.count(), (0, 0));
@@ -74,7 +74,7 @@ async fn cancelled_platforms_refuse_sites_and_suspended_ones_queue_an_operators_
     moved("cancel").await;
     let (body, read) = pieces(1, SITE);
     let refused = harness.send(&[], body).await;
-    refused.refused(409, "INVALID_STATE");
+    refused.expect_error(409, "INVALID_STATE");
     assert!(!read.load(Ordering::Relaxed));
 }
 

@@ -68,7 +68,7 @@ async fn an_idempotency_key_is_bound_to_its_content_branch_and_platform() {
     let preview = ("x-core-deploy-branch", "preview");
     for (headers, body) in [(&[KEY][..], OTHER_SITE), (&[KEY, preview], SITE)] {
         let refused = harness.deploy(headers, body).await;
-        refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
+        refused.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     }
     assert_eq!(harness.blobs.count(), (0, 0));
     let other = harness.world.create_platform("other").await;
@@ -86,7 +86,7 @@ async fn a_branch_has_one_pending_deployment_and_the_conflict_names_it() {
         let details = &refused.json["error"]["details"];
         let known = json!({ "deploymentId": first.text("deploymentId"), "status": "queued" });
         assert_eq!(*details, known);
-        refused.refused(409, "CONFLICT");
+        refused.expect_error(409, "CONFLICT");
     }
     let preview = [("x-core-deploy-branch", "feature/x-1_2.3")];
     let _ = harness.deploy(&preview, OTHER_SITE).await.expect(202);

@@ -32,7 +32,7 @@ impl UploadHarness {
         let path = platform_path(platform, "/deploy");
         let refused = self.world.upload(&path, &operator(), &[], body).await;
         assert_eq!(refused.header("retry-after"), "5");
-        refused.refused(503, "SERVICE_UNAVAILABLE");
+        refused.expect_error(503, "SERVICE_UNAVAILABLE");
         assert_eq!(was_read.load(Ordering::Relaxed), read);
     }
 }
@@ -158,7 +158,7 @@ async fn an_upload_that_pauses_too_long_is_cancelled_and_frees_its_slot() {
     for _ in 0..6 {
         let began = Instant::now();
         let late = harness.send(&[], slow(&never, &Arc::new(Semaphore::new(0))));
-        late.await.refused(400, "BAD_REQUEST");
+        late.await.expect_error(400, "BAD_REQUEST");
         assert_eq!(began.elapsed(), UploadLimits::default().idle_timeout);
     }
     harness.deploy_to(&harness.platform).await;
@@ -174,7 +174,7 @@ async fn an_upload_without_long_pauses_still_ends_at_the_upload_timeout() {
     let body = Body::new(StreamBody::new(Box::pin(frames)));
     let began = Instant::now();
     let late = harness.send(&[], body).await;
-    late.refused(400, "BAD_REQUEST");
+    late.expect_error(400, "BAD_REQUEST");
     assert_eq!(began.elapsed(), UploadLimits::default().upload_timeout);
     assert_eq!(harness.blobs.count(), (0, 0));
 }

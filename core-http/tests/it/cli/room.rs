@@ -29,12 +29,12 @@ async fn a_site_over_the_limit_is_refused_before_anything_is_stored() {
     // Storing the upload would fail with another error.
     *harness.blobs.full.lock().unwrap() = Some(FailingOperation::Store);
     let refused = harness.deploy(&[KEY], SITE).await;
-    let refused = refused.refused(409, "LIMIT_REACHED");
+    let refused = refused.expect_error(409, "LIMIT_REACHED");
     let limit = &refused.json["error"]["details"]["limit"];
     assert_eq!(*limit, json!(SITE_BYTES - 1));
     let path = platform_path(&harness.platform, "/deploy");
     let by_operator = harness.world.deploy(&path, &operator(), &[KEY]).await;
-    by_operator.refused(409, "LIMIT_REACHED");
+    by_operator.expect_error(409, "LIMIT_REACHED");
     assert_eq!(harness.blobs.count(), (0, 0));
     assert!(harness.deployments().await.is_empty());
 }
@@ -44,7 +44,7 @@ async fn pending_deployments_count_towards_the_limit_until_they_end() {
     let harness = with_room(2 * SITE_BYTES - 1).await;
     let first = harness.deploy(&[KEY], SITE).await.expect(202);
     let preview = || harness.deploy(&[PREVIEW], SITE);
-    preview().await.refused(409, "LIMIT_REACHED");
+    preview().await.expect_error(409, "LIMIT_REACHED");
     assert_eq!(harness.blobs.count(), (0, 1));
     // A repetition of the accepted deployment gets the same response.
     let again = harness.deploy(&[KEY], SITE).await.expect(200);
@@ -61,9 +61,9 @@ async fn a_failed_deployment_counts_towards_the_limit_while_its_upload_is_kept()
         .rewrite(|deployment| deployment.status = DeploymentStatus::Failure)
         .await;
     let preview = || harness.deploy(&[PREVIEW], SITE);
-    preview().await.refused(409, "LIMIT_REACHED");
+    preview().await.expect_error(409, "LIMIT_REACHED");
     harness.world.tick(WEEK);
-    preview().await.refused(409, "LIMIT_REACHED");
+    preview().await.expect_error(409, "LIMIT_REACHED");
     harness.world.tick(1);
     let _ = preview().await.expect(202);
 }

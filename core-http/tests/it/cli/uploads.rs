@@ -121,7 +121,7 @@ async fn a_failure_to_store_an_upload_queues_nothing_and_reveals_no_path() {
         *harness.blobs.full.lock().unwrap() = Some(full);
         let refused = harness.deploy(&key, SITE).await;
         assert!(!refused.json.to_string().contains("/srv"), "{full:?}");
-        refused.refused(502, "UPSTREAM_ERROR");
+        refused.expect_error(502, "UPSTREAM_ERROR");
         assert_eq!(harness.blobs.count(), (0, 0));
     }
     assert!(harness.world.audit("deployment.created").await.is_empty());

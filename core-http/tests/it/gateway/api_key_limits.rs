@@ -40,7 +40,7 @@ async fn every_request_with_an_api_key_counts_regardless_of_client_and_cache() {
     assert_eq!(world.iam.lookups(), 1);
     world.clock.advance(Duration::from_millis(20_500));
     let refused = call_from(&world, "203.0.113.11:1", PATH).await;
-    let refused = refused.refused(429, "RATE_LIMITED");
+    let refused = refused.expect_error(429, "RATE_LIMITED");
     assert_eq!(refused.header("retry-after"), "40");
     assert_eq!(refused.header("ratelimit-policy"), "\"api-key\";q=3;w=60");
     assert_eq!(refused.header("ratelimit"), "\"api-key\";r=0;t=40");

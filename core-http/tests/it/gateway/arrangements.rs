@@ -107,7 +107,7 @@ async fn a_hard_delete_needs_a_step_up_and_is_audited_with_its_session_in_both_a
         let (world, ada) = (&arrangement.world, &arrangement.ada);
         world.tick(6 * DAY);
         let refused = arrangement.hard_delete().await;
-        refused.refused(403, "STEP_UP_REQUIRED");
+        refused.expect_error(403, "STEP_UP_REQUIRED");
         let proof = json!({ "password": PASSWORD });
         let path = "/api/auth/verify-password";
         let shown = world.iam.post(&ada.caller(), path, proof).await;
@@ -133,7 +133,9 @@ async fn the_17th_event_stream_of_a_caller_is_429_in_both_arrangements() {
             assert_eq!(response.status(), 200);
             streams.push(response.into_body());
         }
-        let refused = Answer::of(open().await).await.refused(429, "RATE_LIMITED");
+        let refused = Answer::of(open().await)
+            .await
+            .expect_error(429, "RATE_LIMITED");
         assert_eq!(refused.header("retry-after"), "5");
         assert_eq!(refused.json["error"]["details"]["limit"], 16);
     }

@@ -44,7 +44,7 @@ async fn with_a_credential_an_unknown_prefix_is_404() {
     World::new()
         .get("/api/v1/nothing-here")
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn two_authorization_headers_are_400() {
     world
         .send(request.build())
         .await
-        .refused(400, "BAD_REQUEST");
+        .expect_error(400, "BAD_REQUEST");
 }
 
 #[tokio::test]
@@ -115,7 +115,10 @@ async fn a_token_longer_than_8_kib_is_401_and_is_not_looked_up() {
 async fn a_failing_iam_is_503_with_retry_after_and_the_service_is_not_called() {
     let world = World::new();
     world.iam.reply_to(SESSION, FakeReply::Unavailable);
-    let answer = world.get(PATH).await.refused(503, "SERVICE_UNAVAILABLE");
+    let answer = world
+        .get(PATH)
+        .await
+        .expect_error(503, "SERVICE_UNAVAILABLE");
     assert_eq!(answer.header("retry-after"), "1");
     assert!(!String::from_utf8_lossy(&answer.bytes).contains("the store is away"));
     assert!(world.seen().is_empty());
@@ -281,7 +284,7 @@ async fn after_ten_rejected_credentials_a_valid_one_is_429_until_the_window_ends
         let refused = world
             .send(request.build())
             .await
-            .refused(429, "RATE_LIMITED");
+            .expect_error(429, "RATE_LIMITED");
         assert_eq!(
             refused.header("ratelimit-policy"),
             "\"authentication\";q=10;w=60"

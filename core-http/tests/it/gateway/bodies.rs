@@ -98,7 +98,7 @@ async fn a_body_with_too_large_a_content_length_is_413_before_the_service_is_cal
     let answer = world
         .send(request.build())
         .await
-        .refused(413, "PAYLOAD_TOO_LARGE");
+        .expect_error(413, "PAYLOAD_TOO_LARGE");
     assert_eq!(answer.header("connection"), "close");
     assert!(world.seen().is_empty());
 }
@@ -109,7 +109,7 @@ async fn a_streamed_body_over_the_limit_is_413_and_never_completed() {
     let answer = world
         .send(post(PATH, bytes_body(vec![b'x'; 1_048_577])))
         .await;
-    answer.refused(413, "PAYLOAD_TOO_LARGE");
+    answer.expect_error(413, "PAYLOAD_TOO_LARGE");
     assert!(world.seen().is_empty());
     let whole = world
         .send(post(PATH, bytes_body(vec![b'x'; 1_048_576])))
@@ -134,7 +134,7 @@ async fn a_service_that_does_not_respond_within_30_seconds_is_504() {
     assert_eq!(world.get(PATH).await.status, 200);
     world.set_reply(delayed_reply(Duration::from_secs(31)));
     let began = tokio::time::Instant::now();
-    world.get(PATH).await.refused(504, "UPSTREAM_TIMEOUT");
+    world.get(PATH).await.expect_error(504, "UPSTREAM_TIMEOUT");
     assert_eq!(began.elapsed().as_secs(), 30);
 }
 
@@ -185,7 +185,7 @@ async fn an_upload_that_pauses_for_a_minute_is_400() {
     sender.send("piece").unwrap();
     let began = tokio::time::Instant::now();
     let answer = world.send(post(DEPLOY, body)).await;
-    let answer = answer.refused(400, "BAD_REQUEST");
+    let answer = answer.expect_error(400, "BAD_REQUEST");
     assert_eq!(answer.header("connection"), "close");
     assert_eq!(began.elapsed().as_secs(), 60);
     assert!(world.seen().is_empty());

@@ -42,7 +42,7 @@ async fn without_a_service_key_cross_origin_requests_are_403() {
         world
             .send(request.build())
             .await
-            .refused(403, "INVALID_ORIGIN");
+            .expect_error(403, "INVALID_ORIGIN");
     }
     assert!(world.seen().is_empty());
 }

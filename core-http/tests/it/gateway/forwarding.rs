@@ -292,7 +292,7 @@ async fn upstream_failures_are_502_503_and_504_without_their_cause() {
     ];
     for (make, status, code) in cases {
         world.set_reply(failing_reply(make));
-        let answer = world.get(PATH).await.refused(status, code);
+        let answer = world.get(PATH).await.expect_error(status, code);
         assert!(!String::from_utf8_lossy(&answer.bytes).contains("db-7"));
         assert_eq!(!answer.header("retry-after").is_empty(), status == 503);
         assert_ne!(answer.header("ratelimit"), "");
@@ -303,7 +303,7 @@ async fn upstream_failures_are_502_503_and_504_without_their_cause() {
 async fn a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
     let world = World::new();
     world.set_reply(std::sync::Arc::new(|| panic!("the handler is broken")));
-    let answer = world.get(PATH).await.refused(500, "INTERNAL_ERROR");
+    let answer = world.get(PATH).await.expect_error(500, "INTERNAL_ERROR");
     assert_ne!(answer.header("ratelimit"), "");
     assert_ne!(answer.header("x-frame-options"), "");
     world.set_reply(super::world::reply_with(|| Response::new(empty_body())));

@@ -28,7 +28,7 @@ async fn the_101st_request_in_a_window_is_429_with_the_time_to_wait() {
     for _ in 1..100 {
         assert_eq!(world.get(PATH).await.status, 200);
     }
-    let refused = world.get(PATH).await.refused(429, "RATE_LIMITED");
+    let refused = world.get(PATH).await.expect_error(429, "RATE_LIMITED");
     assert_eq!(refused.header("ratelimit"), "\"default\";r=0;t=50");
     assert_eq!(refused.header("retry-after"), "50");
     world.clock.advance(Duration::from_secs(50));

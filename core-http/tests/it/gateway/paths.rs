@@ -129,7 +129,10 @@ async fn health_is_ok_in_plain_text_without_a_credential_and_calls_no_service() 
     assert!(answer.header("content-type").starts_with("text/plain"));
     assert_eq!(answer.header("ratelimit"), "");
     let post = anonymous("/health").method(Method::POST).build();
-    let post = world.send(post).await.refused(405, "METHOD_NOT_ALLOWED");
+    let post = world
+        .send(post)
+        .await
+        .expect_error(405, "METHOD_NOT_ALLOWED");
     assert_eq!(post.header("allow"), "GET, HEAD");
     assert!(world.seen().is_empty());
     assert_eq!(world.iam.lookups(), 0);
@@ -151,7 +154,10 @@ async fn a_gateway_is_ready_until_its_server_is_asked_to_stop() {
     }
     let _ = world.send(anonymous("/readyz").build()).await.expect(200);
     let post = anonymous("/readyz").method(Method::POST).build();
-    world.send(post).await.refused(405, "METHOD_NOT_ALLOWED");
+    world
+        .send(post)
+        .await
+        .expect_error(405, "METHOD_NOT_ALLOWED");
     assert!(world.seen().is_empty());
 }
 
@@ -162,7 +168,7 @@ async fn trace_and_connect_are_405() {
         let answer = world
             .send(signed("/api/v1/platforms").method(method).build())
             .await
-            .refused(405, "METHOD_NOT_ALLOWED");
+            .expect_error(405, "METHOD_NOT_ALLOWED");
         assert!(answer.header("allow").contains("GET"));
     }
     assert!(world.seen().is_empty());
@@ -172,7 +178,7 @@ async fn trace_and_connect_are_405() {
 async fn a_target_longer_than_8_kib_is_414() {
     let world = World::new();
     let path = format!("/api/v1/platforms/{}", "x".repeat(8_192));
-    world.get(&path).await.refused(414, "URI_TOO_LONG");
+    world.get(&path).await.expect_error(414, "URI_TOO_LONG");
 }
 
 #[tokio::test]
@@ -190,6 +196,6 @@ async fn a_service_that_is_not_configured_is_503() {
     let answer = World::new()
         .get("/api/v1/billing/plans")
         .await
-        .refused(503, "SERVICE_UNAVAILABLE");
+        .expect_error(503, "SERVICE_UNAVAILABLE");
     assert_ne!(answer.header("retry-after"), "");
 }

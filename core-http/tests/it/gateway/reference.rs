@@ -170,12 +170,12 @@ async fn other_paths_below_docs_are_404_and_other_methods_405() {
         "/docs/assets/README.md",
     ] {
         let answer = world.send(anonymous(path).build()).await;
-        answer.refused(404, "NOT_FOUND");
+        answer.expect_error(404, "NOT_FOUND");
     }
     for path in ["/docs", "/docs/openapi/iam.json", "/docs/assets/docs.js"] {
         let request = anonymous(path).method(Method::POST).build();
         let refused = world.send(request).await;
-        let refused = refused.refused(405, "METHOD_NOT_ALLOWED");
+        let refused = refused.expect_error(405, "METHOD_NOT_ALLOWED");
         assert_eq!(refused.header("allow"), "GET, HEAD");
     }
     assert!(world.seen().is_empty());

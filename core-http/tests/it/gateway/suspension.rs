@@ -26,7 +26,7 @@ async fn a_suspended_platforms_sessions_and_keys_get_451_on_every_route() {
     ] {
         let by_key = anonymous(path).header("x-api-key", API_KEY);
         for answer in [world.get(path).await, world.send(by_key.build()).await] {
-            let refused = answer.refused(451, "PLATFORM_SUSPENDED");
+            let refused = answer.expect_error(451, "PLATFORM_SUSPENDED");
             let message = &refused.json["error"]["message"];
             assert_eq!(message, "This platform has been suspended.");
         }

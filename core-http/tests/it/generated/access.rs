@@ -43,7 +43,7 @@ async fn anonymous_callers_get_401_from_every_endpoint_that_is_not_public() {
         };
         let answer = case.send(&Caller::Anonymous, &ask).await;
         if case.sample.least == LowestRole::Public {
-            assert!(answer.is_good(), "{}", case.name());
+            assert!(answer.is_success(), "{}", case.name());
             return false;
         }
         let refusal = (answer.status.as_u16(), answer.code());
@@ -98,7 +98,7 @@ async fn operators_can_call_every_endpoint_that_is_not_for_persons() {
         let answer = case.send(&operator(), &case.valid_request()).await;
         let name = case.name();
         assert!(
-            answer.is_good(),
+            answer.is_success(),
             "{name}: {} {}",
             answer.status,
             answer.json
@@ -300,7 +300,7 @@ async fn a_deleted_platform_can_be_read_and_not_written() {
         let answer = case.send(&owner(&platform), &case.valid_request()).await;
         let name = case.name();
         if case.row().method().is_safe() {
-            assert!(answer.is_good(), "{name}: {}", answer.json);
+            assert!(answer.is_success(), "{name}: {}", answer.json);
         } else {
             assert_eq!(answer.code(), "INVALID_STATE", "{name}: {}", answer.json);
         }

@@ -160,7 +160,7 @@ impl Case {
             let (service, operator) = (&case.service, operator());
             let before = service.send(&operator, step.0, &path, &[], Value::Null);
             let before = before.await;
-            assert!(before.is_good(), "{}: {}", case.name(), before.json);
+            assert!(before.is_success(), "{}: {}", case.name(), before.json);
         }
         case
     }
@@ -310,7 +310,7 @@ impl Case {
             .await;
         let name = self.sample.operation;
         assert!(
-            answer.is_good(),
+            answer.is_success(),
             "{name}: {} {}",
             answer.status,
             answer.json
@@ -396,7 +396,7 @@ impl Fixture {
         for value in ["first", "second"] {
             let config = json!({ "configValue": { "theme": value } });
             let set = world.set_config(platform, "features", config).await;
-            assert!(set.is_good(), "{}", set.json);
+            assert!(set.is_success(), "{}", set.json);
         }
         world
             .set_secret_status(platform, &resource, "API_KEY", "set")

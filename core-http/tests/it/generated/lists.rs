@@ -106,7 +106,7 @@ async fn fill_catalogue(case: &Case, round: i64) {
         world.workspace_stack(platform, &entity, &slug).await;
         let config = json!({ "configValue": slug });
         let set = world.set_config(platform, "features", config).await;
-        assert!(set.is_good(), "{}", set.json);
+        assert!(set.is_success(), "{}", set.json);
         let (stack, record) = (
             &case.fixture.ids["stackId"],
             &case.fixture.ids["dnsRecordId"],
@@ -225,7 +225,7 @@ async fn invalid_cursors_and_limits_are_refused_and_a_limit_without_a_maximum_is
         if let Some(above) = above {
             let ask = case.valid_request().with_query(&format!("limit={above}"));
             let answer = case.send(&least, &ask).await;
-            answer.refused(400, "VALIDATION_ERROR");
+            answer.expect_error(400, "VALIDATION_ERROR");
         }
         true
     })

@@ -178,7 +178,7 @@ async fn every_error_code_of_every_endpoint_is_documented() {
                 core_domain::kernel::Caller::Anonymous,
             ] {
                 let answer = case.send(&caller, &ask).await;
-                if answer.is_good() {
+                if answer.is_success() {
                     return false;
                 }
                 let described = &operation["responses"][answer.status.as_str()]["x-codes"];

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_http::kernel::testing::operator;
 use core_storage::fault::FaultStore;
-use core_storage::testing::{Planners, Plans};
+use core_storage::testing::{PlanDatabases, Plans};
 use core_storage::{Filter, Select};
 use serde_json::Value;
 
@@ -141,11 +141,11 @@ async fn selects(case: &Case, queries_of: &FaultStore) -> Vec<Select> {
                 .with_query(&format!("limit={PAGE}{query}"));
             let first = case.send(&caller, &ask).await;
             // Some filters are not permitted to every caller, and some exclude each other.
-            answered += usize::from(first.is_good());
+            answered += usize::from(first.is_success());
             if let Some(cursor) = next_cursor(&first.json) {
                 let ask = ask.with_query(&format!("cursor={cursor}"));
                 let second = case.send(&caller, &ask).await;
-                assert!(second.is_good(), "{}: {}", case.name(), second.json);
+                assert!(second.is_success(), "{}: {}", case.name(), second.json);
             }
             selects.extend(queries_of.take_queries().into_iter().filter(is_list));
         }
@@ -156,7 +156,7 @@ async fn selects(case: &Case, queries_of: &FaultStore) -> Vec<Select> {
 
 #[tokio::test]
 async fn no_list_query_scans_a_table_or_sorts() {
-    let planners = Planners::new().await.unwrap();
+    let planners = PlanDatabases::new().await.unwrap();
     let (world, queries_of) = World::faulty();
     let mut fixture = Fixture::of(world).await;
     let (mut problems, mut planned) = (BTreeMap::new(), BTreeSet::new());

@@ -33,7 +33,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
         case.fixture.world.tick(60);
         let again = case.send(&least, &ask).await;
         if name == SUSPENDS {
-            again.refused(451, "PLATFORM_SUSPENDED");
+            again.expect_error(451, "PLATFORM_SUSPENDED");
             return true;
         }
         assert_eq!(
@@ -107,13 +107,13 @@ async fn concurrent_requests_with_one_key_take_effect_once() {
             case.valid_request().with(KEY, "at-once"),
         );
         let answers = join_all((0..4).map(|_| case.send(&least, &ask))).await;
-        let first_hand = answers
-            .iter()
-            .filter(|answer| answer.is_good() && answer.header("idempotency-replayed").is_empty());
+        let first_hand = answers.iter().filter(|answer| {
+            answer.is_success() && answer.header("idempotency-replayed").is_empty()
+        });
         assert_eq!(first_hand.count(), 1, "{}", case.name());
         for answer in &answers {
             let late = case.name() == SUSPENDS && answer.code() == "PLATFORM_SUSPENDED";
-            let fine = late || answer.is_good() || answer.code() == "IDEMPOTENCY_IN_PROGRESS";
+            let fine = late || answer.is_success() || answer.code() == "IDEMPOTENCY_IN_PROGRESS";
             assert!(fine, "{}: {}", case.name(), answer.json);
         }
         true
@@ -124,7 +124,7 @@ async fn concurrent_requests_with_one_key_take_effect_once() {
 #[tokio::test]
 async fn if_match_changes_a_record_only_while_it_has_that_entity_tag() {
     let checked = for_each_endpoint(async |case: &Case| {
-        if !case.row().obeys_if_match() {
+        if !case.row().honours_if_match() {
             return false;
         }
         let (least, name) = (case.lowest_caller(), case.name());

@@ -139,7 +139,7 @@ async fn a_stored_response_is_not_replayed_to_a_caller_who_has_lost_the_right_to
         }
         let (caller, ask, name) = (first_caller(case), case.valid_request(), case.name());
         let first = send(case, &caller, &ask, "once").await;
-        assert!(first.is_good(), "{name}: {}", first.json);
+        assert!(first.is_success(), "{name}: {}", first.json);
         let ends_access = ENDS_ACCESS.contains(&name);
         for loss in LOSSES {
             if loss != Loss::SignedOut && ends_access {

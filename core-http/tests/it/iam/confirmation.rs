@@ -51,11 +51,11 @@ async fn a_link_alone_confirms_nothing_and_stays_valid() {
     let token = &world.confirmation(ADA).await;
     for stranger in [None, Some(&eve)] {
         let refused = world.follow(token, "", stranger).await;
-        refused.refused(401, "UNAUTHORIZED");
+        refused.expect_error(401, "UNAUTHORIZED");
         let refused = world
             .confirm_with(json!({ "token": token }), stranger)
             .await;
-        refused.refused(401, "UNAUTHORIZED");
+        refused.expect_error(401, "UNAUTHORIZED");
         let page = world.follow(token, "&callbackURL=%2Fdone", stranger).await;
         let page = page.expect(302);
         let expected = format!("{ORIGIN}/verify-email?token={token}&callbackURL=%2Fdone");
@@ -74,7 +74,7 @@ async fn a_link_alone_confirms_nothing_and_stays_valid() {
     let used = world
         .confirm_with(json!({ "token": token }), Some(&mallory))
         .await;
-    used.refused(401, "INVALID_TOKEN");
+    used.expect_error(401, "INVALID_TOKEN");
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn an_api_key_does_not_confirm_the_address() {
     let refused = world
         .send_unidentified("POST", VERIFY, &headers, body)
         .await;
-    refused.refused(401, "UNAUTHORIZED");
+    refused.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn the_password_confirms_the_address_and_signs_in_if_the_option_is_set() {
         );
         assert!(world.is_confirmed(&ada).await);
         let used = world.confirm_with(body, None).await;
-        used.refused(401, "INVALID_TOKEN");
+        used.expect_error(401, "INVALID_TOKEN");
     }
 }
 
@@ -120,14 +120,14 @@ async fn a_wrong_password_with_a_link_counts_as_a_failed_sign_in() {
     let wrong = json!({ "token": token, "password": WRONG_PASSWORD });
     for _ in 0..5 {
         let refused = world.confirm_with(wrong.clone(), None).await;
-        refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        refused.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     }
     assert_eq!(world.audit("user.sign_in_failed").await.len(), 5);
     let right = json!({ "token": token, "password": PASSWORD });
     let waits = world.confirm_with(right.clone(), None).await;
-    waits.refused(429, "RATE_LIMITED");
+    waits.expect_error(429, "RATE_LIMITED");
     let waits = world.sign_in(ADA, PASSWORD).await;
-    waits.refused(429, "RATE_LIMITED");
+    waits.expect_error(429, "RATE_LIMITED");
     world.tick(1);
     let _ = world.confirm_with(right, None).await.expect(200);
     assert!(world.is_confirmed(&ada).await);
@@ -188,9 +188,9 @@ async fn the_owner_of_an_address_takes_over_an_account_with_a_new_password() {
         .send_with_bearer(&mallory.token, "GET", GET_SESSION)
         .await;
     assert_eq!(ended.expect(200).json, Value::Null);
-    world.poll(&device).await.refused(400, "access_denied");
+    world.poll(&device).await.expect_error(400, "access_denied");
     let old = world.sign_in(ADA, PASSWORD).await;
-    old.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    old.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     let ada = world.sign_in(ADA, NEW_PASSWORD).await.expect(200);
     assert_eq!(ada.json["user"]["id"], mallory.user_id.as_str());
     assert_eq!(ada.json["user"]["emailVerified"], true);
@@ -216,9 +216,9 @@ async fn the_owner_of_an_address_deletes_an_account_and_all_its_access() {
         .send_with_bearer(&mallory.token, "GET", GET_SESSION)
         .await;
     assert_eq!(ended.expect(200).json, Value::Null);
-    world.poll(&device).await.refused(400, "access_denied");
+    world.poll(&device).await.expect_error(400, "access_denied");
     let old = world.sign_in(ADA, PASSWORD).await;
-    old.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    old.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     assert_eq!(
         world.audit("user.deleted").await[0].entity_id,
         mallory.user_id

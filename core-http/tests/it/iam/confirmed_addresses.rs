@@ -84,7 +84,7 @@ async fn an_address_gets_at_most_five_mails_of_a_kind_per_hour() {
     world.tick(3_600);
     for _ in 0..8 {
         let refused = world.sign_in(ADA, PASSWORD).await;
-        refused.refused(403, "EMAIL_NOT_VERIFIED");
+        refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     }
     assert_eq!(subjects(&world).await.len(), 11);
     let told = world.audit("user.sign_in_refused").await;
@@ -101,14 +101,14 @@ async fn only_the_right_password_reveals_an_unconfirmed_address_and_sends_a_link
     sign_up(&world, ADA).await;
     for (email, password) in [(ADA, WRONG_PASSWORD), (EVE, PASSWORD)] {
         let refused = world.sign_in(email, password).await;
-        refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        refused.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     }
     assert_eq!(subjects(&world).await.len(), 1);
     let body = json!({ "email": ADA, "password": PASSWORD, "callbackURL": "/dash" });
     world.tick(1);
     let refused = world.post(super::SIGN_IN, body).await;
     assert_eq!(refused.text("message"), "Email not verified");
-    let refused = refused.refused(403, "EMAIL_NOT_VERIFIED");
+    let refused = refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     assert!(cookies(&refused).is_empty());
     let link = world.mailed_link(ADA).await;
     let confirmed = follow_link(&world, &link).await.expect(303);
@@ -189,7 +189,7 @@ async fn repeated_sign_ups_do_not_block_the_confirmation_link_of_the_owner() {
     let sent = subjects(&world).await.len();
     world.tick(1);
     let refused = world.sign_in(ADA, PASSWORD).await;
-    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     assert_eq!(subjects(&world).await.len(), sent + 1);
     let confirmed = follow_link(&world, &world.mailed_link(ADA).await).await;
     let _ = confirmed.expect(303);

@@ -61,7 +61,7 @@ async fn sign_up_and_sign_in_refuse_untrusted_origins_even_without_cookies() {
         let refused = world
             .send_unidentified("POST", path, &[EVIL], body.clone())
             .await;
-        refused.refused(403, "INVALID_ORIGIN");
+        refused.expect_error(403, "INVALID_ORIGIN");
         let own = world
             .send_unidentified("POST", path, &[OWN], body.clone())
             .await;
@@ -108,5 +108,5 @@ async fn only_trusted_origins_get_cors_headers() {
     let nothing = world
         .send_unidentified("OPTIONS", ORG_SETUP, &[], Value::Null)
         .await;
-    nothing.refused(405, "METHOD_NOT_ALLOWED");
+    nothing.expect_error(405, "METHOD_NOT_ALLOWED");
 }

@@ -60,7 +60,7 @@ impl Browser {
     async fn fail_until_delayed(&mut self, iam: &Api, email: &str) {
         for _ in 0..5 {
             let failed = self.sign_in(iam, email, WRONG_PASSWORD).await;
-            failed.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+            failed.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
         }
         self.assert_sign_in_delayed(iam, email).await;
     }
@@ -68,7 +68,7 @@ impl Browser {
     /// Asserts that a sign-in with the right password is refused with 429.
     async fn assert_sign_in_delayed(&mut self, iam: &Api, email: &str) {
         let waits = self.sign_in(iam, email, PASSWORD).await;
-        waits.refused(429, "RATE_LIMITED");
+        waits.expect_error(429, "RATE_LIMITED");
     }
 
     /// Asserts that a sign-in with the right password succeeds.
@@ -180,9 +180,11 @@ async fn failures_within_a_session_delay_only_that_session() {
     for _ in 0..5 {
         check(&one, WRONG_PASSWORD)
             .await
-            .refused(400, "INVALID_PASSWORD");
+            .expect_error(400, "INVALID_PASSWORD");
     }
-    check(&one, PASSWORD).await.refused(429, "RATE_LIMITED");
+    check(&one, PASSWORD)
+        .await
+        .expect_error(429, "RATE_LIMITED");
     let _ = check(&other, PASSWORD).await.expect(200);
     world.tick(1);
     let _ = check(&one, PASSWORD).await.expect(200);

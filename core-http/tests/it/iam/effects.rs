@@ -177,7 +177,7 @@ async fn every_action_that_ends_sessions_announces_exactly_the_ended_ones() {
         assert_eq!(watch.access_changes(), expected, "{by}");
         for token in &tokens {
             let refused = world.send_with_bearer(token, "GET", SESSIONS).await;
-            refused.refused(401, "UNAUTHORIZED");
+            refused.expect_error(401, "UNAUTHORIZED");
         }
         let _ = world
             .send_with_bearer(&eve.token, "GET", SESSIONS)

@@ -13,7 +13,7 @@ const OF_AUTHENTICATOR: [&str; 4] = ["get-totp-uri", "generate-backup-codes", "d
 /// Asserts that a refusal requires a fresh proof by one of these methods.
 #[track_caller]
 fn assert_step_up_required(refused: Answer, methods: Value) {
-    let refused = refused.refused(403, "STEP_UP_REQUIRED");
+    let refused = refused.expect_error(403, "STEP_UP_REQUIRED");
     assert_eq!(refused.json["error"]["details"]["methods"], methods);
 }
 
@@ -212,9 +212,9 @@ async fn operators_remove_the_lost_factors_of_a_person() {
     let _ = world.create_passkey(&ada, 1).await;
     let eve = world.sign_up(EVE).await;
     let refused = world.remove_factors(&eve.caller(), &ada.user_id).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     let missing = world.remove_factors(&operator(), "nobody").await;
-    missing.refused(404, "NOT_FOUND");
+    missing.expect_error(404, "NOT_FOUND");
     let mails = world.mails().await.len();
     // Mails with the same time have no order.
     world.tick(1);
@@ -276,21 +276,21 @@ async fn enrolling_a_factor_requires_a_confirmed_address() {
     let ada = world.sign_up(ADA).await;
     let password = json!({ "password": PASSWORD });
     let refused = world.call_two_factor(&ada, "enable", password).await;
-    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     let refused = world.passkey_options(&ada).await;
-    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     // An enrolment that began earlier cannot be completed either.
     let authenticator = world.set_up_second_factor(&ada).await;
     let begun = world.begin_passkey(&ada).await;
     world.set_confirmed(&ada, false).await;
     let made = world.authenticator(1).create(&begun.options);
     let refused = world.finish_passkey(&ada, &begun.cookie, &made).await;
-    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     let code = json!({ "code": authenticator.code(&world) });
     let refused = world
         .call_two_factor(&ada, "verify-totp", code.clone())
         .await;
-    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    refused.expect_error(403, "EMAIL_NOT_VERIFIED");
     world.set_confirmed(&ada, true).await;
     let _ = world
         .call_two_factor(&ada, "verify-totp", code)

@@ -55,7 +55,7 @@ async fn an_unconfirmed_recipient_cannot_answer_by_the_id_alone() {
     let wrong = format!("{id}.{}", "x".repeat(43));
     let [by_id, by_wrong] = [id, &wrong].map(|name| all_answers(&world, &eve, name));
     for (by_id, by_wrong) in by_id.await.into_iter().zip(by_wrong.await) {
-        by_id.clone().refused(403, VERIFICATION_REQUIRED);
+        by_id.clone().expect_error(403, VERIFICATION_REQUIRED);
         assert_eq!(without_request_id(by_id), without_request_id(by_wrong));
     }
     assert!(!is_confirmed(&world, &eve).await);
@@ -91,7 +91,7 @@ async fn the_mailed_secret_works_once_and_confirms_the_address() {
             [EVE]
         );
         let again = world.call_organization(&eve, call, body).await;
-        again.refused(400, "INVITATION_NOT_FOUND");
+        again.expect_error(400, "INVITATION_NOT_FOUND");
     }
 }
 
@@ -108,7 +108,7 @@ async fn resending_an_invitation_invalidates_the_former_secret() {
     let new = world.mailed_invitation(EVE).await;
     assert!(new != old && new.starts_with(&id) && old.starts_with(&id));
     for answer in all_answers(&world, &eve, &old).await {
-        answer.refused(403, VERIFICATION_REQUIRED);
+        answer.expect_error(403, VERIFICATION_REQUIRED);
     }
     let body = json!({ "invitationId": new });
     let accepted = world
@@ -128,11 +128,11 @@ async fn a_canceled_invitation_accepts_no_secret() {
         .await;
     let _ = canceled.expect(200);
     for answer in all_answers(&world, &eve, &name).await {
-        answer.refused(403, VERIFICATION_REQUIRED);
+        answer.expect_error(403, VERIFICATION_REQUIRED);
     }
     world.confirm(&eve).await;
     for answer in all_answers(&world, &eve, &name).await {
-        answer.refused(400, "INVITATION_NOT_FOUND");
+        answer.expect_error(400, "INVITATION_NOT_FOUND");
     }
 }
 
@@ -146,7 +146,7 @@ async fn the_link_does_not_work_for_another_address() {
             world.confirm(&bob).await;
         }
         for answer in all_answers(&world, &bob, &name).await {
-            answer.refused(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
+            answer.expect_error(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
         }
     }
 }
@@ -166,7 +166,7 @@ async fn a_confirmed_recipient_answers_an_invitation_without_a_secret() {
     invitations.replace(&seen, next).await.unwrap();
     uow.commit().await.unwrap();
     for answer in all_answers(&world, &eve, &name.expose()).await {
-        answer.refused(403, VERIFICATION_REQUIRED);
+        answer.expect_error(403, VERIFICATION_REQUIRED);
     }
     world.confirm(&eve).await;
     let body = json!({ "invitationId": id });
@@ -192,7 +192,7 @@ async fn plain_members_cannot_see_invitations() {
             .iam
             .get(&bob.caller(), path)
             .await
-            .refused(403, "FORBIDDEN");
+            .expect_error(403, "FORBIDDEN");
     }
     let path =
         format!("/api/auth/organization/get-full-organization?organizationId={organization}");
@@ -239,7 +239,7 @@ async fn the_suites_invitation_list_accepts_limits_from_1_to_100() {
         assert_eq!(listed.each("id").len(), count, "{query}");
     }
     for query in ["limit=0", "limit=101", "limit=4294967296"] {
-        list(query).await.refused(400, "VALIDATION_ERROR");
+        list(query).await.expect_error(400, "VALIDATION_ERROR");
     }
 }
 
@@ -258,7 +258,7 @@ async fn resending_an_invitation_requires_the_right_to_give_its_role() {
     };
     for role in ["member", "owner"] {
         let refused = resend(&bob, role).await;
-        refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
+        refused.expect_error(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
     }
     assert_eq!(world.mailed_invitation(EVE).await, name);
     // A resent invitation keeps its role.

@@ -93,7 +93,7 @@ async fn a_sign_in_link_ends_the_access_of_a_stranger_who_signed_up_with_the_add
     world
         .sign_in(ADA, PASSWORD)
         .await
-        .refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        .expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
 #[tokio::test]
@@ -113,17 +113,17 @@ async fn links_expire_after_five_minutes_and_untrusted_callbacks_are_refused() {
         let mut body = json!({ "email": ADA });
         body[field] = "https://evil.net/".into();
         let refused = world.post(SEND, body).await;
-        refused.refused(403, "INVALID_CALLBACK_URL");
+        refused.expect_error(403, "INVALID_CALLBACK_URL");
         let path = format!("{VERIFY}?token=x&{field}=https%3A%2F%2Fevil.net");
         let refused = world
             .send_unidentified("GET", &path, &[], Value::Null)
             .await;
-        refused.refused(403, "INVALID_CALLBACK_URL");
+        refused.expect_error(403, "INVALID_CALLBACK_URL");
     }
     let missing = world
         .send_unidentified("GET", VERIFY, &[], Value::Null)
         .await;
-    missing.refused(400, "VALIDATION_ERROR");
+    missing.expect_error(400, "VALIDATION_ERROR");
 }
 
 /// Eight concurrent uses of one link create one session.
@@ -176,12 +176,12 @@ async fn a_reset_link_works_once_and_ends_every_session() {
     world
         .post(RESET, set("short"))
         .await
-        .refused(400, "PASSWORD_TOO_SHORT");
+        .expect_error(400, "PASSWORD_TOO_SHORT");
     let _ = world.post(RESET, set(NEW_PASSWORD)).await.expect(200);
     world
         .post(RESET, set(NEW_PASSWORD))
         .await
-        .refused(400, "INVALID_TOKEN");
+        .expect_error(400, "INVALID_TOKEN");
     let ended = world
         .send_with_bearer(&ada.token, "GET", GET_SESSION)
         .await
@@ -190,7 +190,7 @@ async fn a_reset_link_works_once_and_ends_every_session() {
     world
         .sign_in(ADA, PASSWORD)
         .await
-        .refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        .expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     let _ = world.sign_in(ADA, NEW_PASSWORD).await.expect(200);
     let late = world.send_unidentified("GET", path, &[], Value::Null).await;
     assert!(
@@ -331,7 +331,7 @@ async fn a_verification_link_works_once_and_then_reports_an_invalid_token() {
     let bare = world
         .send_unidentified("GET", path, &headers, Value::Null)
         .await;
-    bare.refused(401, "INVALID_TOKEN");
+    bare.expect_error(401, "INVALID_TOKEN");
     assert_eq!(world.audit("user.email_verified").await.len(), 1);
 }
 

@@ -48,7 +48,7 @@ async fn password_changes_and_resets_send_a_notice() {
     let wrong = json!({ "currentPassword": WRONG_PASSWORD, "newPassword": NEW_PASSWORD });
     let path = "/api/auth/change-password";
     let refused = world.iam.post(&ada.caller(), path, wrong).await;
-    refused.refused(400, "INVALID_PASSWORD");
+    refused.expect_error(400, "INVALID_PASSWORD");
     assert!(subjects(&world, &mut mails_read).await.is_empty());
     let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD });
     post_as(&world, &ada, "change-password", change).await;
@@ -75,7 +75,7 @@ async fn password_changes_and_resets_send_a_notice() {
         ["Your password was changed"]
     );
     let again = world.post("/api/auth/reset-password", body).await;
-    again.refused(400, "INVALID_TOKEN");
+    again.expect_error(400, "INVALID_TOKEN");
     assert!(subjects(&world, &mut mails_read).await.is_empty());
 }
 
@@ -97,7 +97,7 @@ async fn confirming_an_address_sends_one_notice() {
         ["Your e-mail address is confirmed"]
     );
     let again = world.iam.get(&ada.caller(), &path).await;
-    again.refused(401, "INVALID_TOKEN");
+    again.expect_error(401, "INVALID_TOKEN");
     assert!(subjects(&world, &mut mails_read).await.is_empty());
 }
 
@@ -172,7 +172,7 @@ async fn added_passkeys_send_a_notice_and_refused_ones_do_not() {
     let mut mails_read = 0;
     let begun = world.begin_passkey(&ada).await;
     let refused = world.finish_passkey(&ada, &begun.cookie, &json!({})).await;
-    refused.refused(400, "FAILED_TO_VERIFY_REGISTRATION");
+    refused.expect_error(400, "FAILED_TO_VERIFY_REGISTRATION");
     assert!(subjects(&world, &mut mails_read).await.is_empty());
     let _ = world.create_passkey(&ada, 1).await;
     assert_eq!(

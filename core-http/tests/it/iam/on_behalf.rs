@@ -61,7 +61,7 @@ async fn a_named_person_has_their_role_in_the_organization_of_the_requested_plat
     world.set_platform_status(engines, "suspended").await;
     let path = platform_path(engines, "");
     let suspended = call_for(&world.registry, &ada.user_id, "GET", &path).await;
-    suspended.refused(451, "PLATFORM_SUSPENDED");
+    suspended.expect_error(451, "PLATFORM_SUSPENDED");
     let listed = call_for(&world.iam, &ada.user_id, "GET", SESSIONS).await;
     assert_eq!(listed.expect(200).each("id"), [&*ada.session_id]);
 }
@@ -112,9 +112,9 @@ async fn permission_headers_do_not_extend_the_rights_of_a_named_person() {
     ];
     for more in &ways {
         let refused = delete(&bob.user_id, more, platform).await;
-        refused.refused(403, "FORBIDDEN");
+        refused.expect_error(403, "FORBIDDEN");
         let foreign = delete(&bob.user_id, more, &other).await;
-        foreign.refused(404, "NOT_FOUND");
+        foreign.expect_error(404, "NOT_FOUND");
     }
     // The role mappings and denials of the organization apply.
     let read = json!({ "orgId": org, "role": "member", "permissions": ["audit:read"] });
@@ -143,9 +143,9 @@ async fn permission_headers_do_not_extend_the_rights_of_a_named_person() {
             &headers,
         )
         .await;
-        shown.refused(403, "FORBIDDEN");
+        shown.expect_error(403, "FORBIDDEN");
         let refused = delete(&ada.user_id, more, platform).await;
-        refused.refused(403, "FORBIDDEN");
+        refused.expect_error(403, "FORBIDDEN");
     }
 }
 
@@ -211,7 +211,7 @@ async fn a_named_personal_key_acts_in_no_organization_despite_the_headers() {
         platform_path(platform, "/entities"),
     ] {
         let refused = call_with(&world.registry, "GET", &path, &headers).await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
     let profile = call_with(&world.iam, "GET", "/api/auth/profile", &headers).await;
     assert_eq!(profile.expect(200).json["email"], ADA);

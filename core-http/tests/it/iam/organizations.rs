@@ -29,7 +29,7 @@ async fn setting_up_an_organization_makes_the_caller_its_owner_and_activates_it(
     let named = (platform.text("name"), platform.text("slug"));
     assert_eq!(named, ("Engines", "engines"));
     let again = world.set_up_organization(&ada, "engines").await;
-    again.refused(409, "SLUG_TAKEN");
+    again.expect_error(409, "SLUG_TAKEN");
     world.tick(1);
     let second = world.set_up_organization(&ada, "looms").await.expect(201);
     assert_eq!(acts_for(&world, &ada.token).await, second.json["orgId"]);
@@ -103,7 +103,7 @@ async fn bootstrap_refuses_an_owner_named_by_an_unconfirmed_address() {
     let mallory = world.sign_up(ADA).await;
     let body = json!({ "email": ADA });
     let refused = world.post_with_service_key(BOOTSTRAP, &body).await;
-    let refused = refused.refused(409, "CONFLICT");
+    let refused = refused.expect_error(409, "CONFLICT");
     let message = refused.json["error"]["message"].as_str().unwrap();
     assert!(message.contains("ownerId"), "{message}");
     assert_eq!(acts_for(&world, &mallory.token).await, Value::Null);
@@ -126,7 +126,7 @@ async fn bootstrap_uses_the_given_name_and_prefers_the_owner_id_to_the_address()
         (json!({ "slug": "engines" }), 409, "SLUG_TAKEN"),
     ] {
         let refused = world.post_with_service_key(BOOTSTRAP, &body).await;
-        refused.refused(status, code);
+        refused.expect_error(status, code);
     }
     let body = json!({ "name": "Staff", "slug": "staff", "ownerId": ada.user_id, "email": EVE });
     let made = world

@@ -24,7 +24,7 @@ async fn the_sixth_pending_registration_ends_only_the_persons_oldest(world: Worl
         let made = world.authenticator(seed).create(&begun.options);
         let answer = world.finish_passkey(&ada, &begun.cookie, &made).await;
         if seed == 0 {
-            answer.refused(400, "CHALLENGE_NOT_FOUND");
+            answer.expect_error(400, "CHALLENGE_NOT_FOUND");
         } else {
             let _ = answer.expect(200);
         }
@@ -59,10 +59,10 @@ async fn a_challenge_expires_after_five_minutes() {
     let late = world
         .finish_passkey_sign_in(NOBODY, &too_late.cookie, &shown)
         .await;
-    late.refused(400, "CHALLENGE_NOT_FOUND");
+    late.expect_error(400, "CHALLENGE_NOT_FOUND");
     let forged = "better-auth.better-auth-passkey=abc.def";
     let forged = world.finish_passkey_sign_in(NOBODY, forged, &shown).await;
-    forged.refused(400, "CHALLENGE_NOT_FOUND");
+    forged.expect_error(400, "CHALLENGE_NOT_FOUND");
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ async fn a_challenge_works_once_even_for_concurrent_answers(world: World) {
     let replayed = world
         .finish_passkey_sign_in(NOBODY, &asked.cookie, shown)
         .await;
-    replayed.refused(400, "CHALLENGE_NOT_FOUND");
+    replayed.expect_error(400, "CHALLENGE_NOT_FOUND");
     // A wrong answer uses up the challenge as well.
     let asked = world.begin_passkey_sign_in().await;
     let mut elsewhere = phone.clone();
@@ -97,12 +97,12 @@ async fn a_challenge_works_once_even_for_concurrent_answers(world: World) {
     let wrong = world
         .finish_passkey_sign_in(NOBODY, &asked.cookie, &wrong)
         .await;
-    wrong.refused(401, "AUTHENTICATION_FAILED");
+    wrong.expect_error(401, "AUTHENTICATION_FAILED");
     let right = phone.get(&asked.options);
     let late = world
         .finish_passkey_sign_in(NOBODY, &asked.cookie, &right)
         .await;
-    late.refused(400, "CHALLENGE_NOT_FOUND");
+    late.expect_error(400, "CHALLENGE_NOT_FOUND");
 }
 
 async fn a_decreasing_counter_is_refused_and_audited(world: World) {
@@ -111,7 +111,7 @@ async fn a_decreasing_counter_is_refused_and_audited(world: World) {
     let mut copy = phone.clone();
     let _ = world.sign_in_by_passkey(&mut phone).await.expect(200);
     let refused = world.sign_in_by_passkey(&mut copy).await;
-    refused.refused(401, "AUTHENTICATION_FAILED");
+    refused.expect_error(401, "AUTHENTICATION_FAILED");
     let told = world.audit("passkey.counter_went_back").await;
     assert_eq!((told.len(), told[0].actor_id.as_str()), (1, "anonymous"));
     let own = world.passkeys_of(&ada).await;
@@ -163,7 +163,7 @@ async fn unverified_users_wrong_origins_and_forged_keys_are_refused() {
     forged.counter = 100;
     for wrong in [&mut careless, &mut elsewhere, &mut forged] {
         let refused = world.sign_in_by_passkey(wrong).await;
-        refused.refused(401, "AUTHENTICATION_FAILED");
+        refused.expect_error(401, "AUTHENTICATION_FAILED");
     }
     assert_eq!(world.audit("passkey.failed").await.len(), 3);
     let _ = world.sign_in_by_passkey(&mut phone).await.expect(200);
@@ -172,7 +172,7 @@ async fn unverified_users_wrong_origins_and_forged_keys_are_refused() {
     careless.verifies_user = false;
     let made = careless.create(&begun.options);
     let refused = world.finish_passkey(&ada, &begun.cookie, &made).await;
-    refused.refused(400, "FAILED_TO_VERIFY_REGISTRATION");
+    refused.expect_error(400, "FAILED_TO_VERIFY_REGISTRATION");
     assert_eq!(world.audit("passkey.registration_failed").await.len(), 1);
 }
 
@@ -185,22 +185,22 @@ async fn a_passkey_authenticates_only_its_owner() {
     // Eve's credential comes with Ada's user handle, and then with none.
     hers.user_handle.clone_from(&phone.user_handle);
     let refused = world.sign_in_by_passkey(&mut hers).await;
-    refused.refused(401, "AUTHENTICATION_FAILED");
+    refused.expect_error(401, "AUTHENTICATION_FAILED");
     hers.user_handle = None;
     let refused = world.sign_in_by_passkey(&mut hers).await;
-    refused.refused(401, "AUTHENTICATION_FAILED");
+    refused.expect_error(401, "AUTHENTICATION_FAILED");
     // A challenge belongs to the person who began. Eve cannot complete Ada's, and cannot register Ada's passkey for
     // herself.
     let begun = world.begin_passkey(&ada).await;
     let made = world.authenticator(3).create(&begun.options);
     let foreign = world.finish_passkey(&eve, &begun.cookie, &made).await;
-    foreign.refused(400, "CHALLENGE_NOT_FOUND");
+    foreign.expect_error(400, "CHALLENGE_NOT_FOUND");
     let begun = world.begin_passkey(&eve).await;
     let same = world.authenticator(1).create(&begun.options);
     let taken = world.finish_passkey(&eve, &begun.cookie, &same).await;
-    taken.refused(400, "PREVIOUSLY_REGISTERED");
+    taken.expect_error(400, "PREVIOUSLY_REGISTERED");
     let nobody = world.finish_passkey(&eve, "", &made).await;
-    nobody.refused(400, "CHALLENGE_NOT_FOUND");
+    nobody.expect_error(400, "CHALLENGE_NOT_FOUND");
     // A registration challenge does not sign in, and a sign-in challenge does not register.
     let begun = world.begin_passkey(&ada).await;
     let shown = phone.clone().get(&json!({
@@ -209,10 +209,10 @@ async fn a_passkey_authenticates_only_its_owner() {
     let mixed = world
         .finish_passkey_sign_in(NOBODY, &begun.cookie, &shown)
         .await;
-    mixed.refused(400, "CHALLENGE_NOT_FOUND");
+    mixed.expect_error(400, "CHALLENGE_NOT_FOUND");
     let asked = world.begin_passkey_sign_in().await;
     let mixed = world.finish_passkey(&ada, &asked.cookie, &made).await;
-    mixed.refused(400, "CHALLENGE_NOT_FOUND");
+    mixed.expect_error(400, "CHALLENGE_NOT_FOUND");
 }
 
 #[tokio::test]
@@ -242,15 +242,15 @@ async fn only_the_owner_renames_and_removes_a_passkey() {
     };
     call(&eve, "update-passkey", &rename)
         .await
-        .refused(404, "PASSKEY_NOT_FOUND");
+        .expect_error(404, "PASSKEY_NOT_FOUND");
     call(&eve, "delete-passkey", &remove)
         .await
-        .refused(404, "PASSKEY_NOT_FOUND");
+        .expect_error(404, "PASSKEY_NOT_FOUND");
     let renamed = call(&ada, "update-passkey", &rename).await.expect(200);
     assert_eq!(renamed.json["passkey"]["name"], "Laptop");
     world.tick(600);
     let stale = call(&ada, "delete-passkey", &remove).await;
-    let stale = stale.refused(403, "STEP_UP_REQUIRED");
+    let stale = stale.expect_error(403, "STEP_UP_REQUIRED");
     assert!(stale.bytes.windows(9).any(|part| part == b"\"passkey\""));
     let asked = world.begin_passkey_sign_in().await;
     let shown = phone.get(&asked.options);
@@ -269,7 +269,7 @@ async fn only_the_owner_renames_and_removes_a_passkey() {
     let removed = call(&ada, "delete-passkey", &remove).await.expect(200);
     assert_eq!(removed.json, json!({ "status": true }));
     let gone = world.sign_in_by_passkey(&mut phone).await;
-    gone.refused(401, "PASSKEY_NOT_FOUND");
+    gone.expect_error(401, "PASSKEY_NOT_FOUND");
     assert_eq!(world.audit("passkey.removed").await.len(), 1);
 }
 
@@ -281,19 +281,19 @@ async fn adding_a_passkey_requires_a_fresh_proof() {
     let made = world.authenticator(1).create(&begun.options);
     world.tick(300);
     let late = world.finish_passkey(&ada, &begun.cookie, &made).await;
-    late.refused(400, "CHALLENGE_NOT_FOUND");
+    late.expect_error(400, "CHALLENGE_NOT_FOUND");
     world.tick(299);
     let begun = world.begin_passkey(&ada).await;
     world.tick(1);
     let made = world.authenticator(1).create(&begun.options);
     let stale = world.finish_passkey(&ada, &begun.cookie, &made).await;
-    stale.refused(403, "STEP_UP_REQUIRED");
+    stale.expect_error(403, "STEP_UP_REQUIRED");
     let call = "generate-register-options";
     let caller = ada.caller();
     let stale = world.call_passkey(&caller, call, "", Value::Null);
-    stale.await.refused(403, "STEP_UP_REQUIRED");
+    stale.await.expect_error(403, "STEP_UP_REQUIRED");
     let nobody = world.call_passkey(NOBODY, call, "", Value::Null).await;
-    nobody.refused(401, "UNAUTHORIZED");
+    nobody.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn a_banned_person_cannot_sign_in_by_passkey() {
     let banned = world.iam.post(&operator(), &path, json!({})).await;
     let _ = banned.expect(200);
     let kept_out = world.sign_in_by_passkey(&mut phone).await;
-    kept_out.refused(403, "BANNED_USER");
+    kept_out.expect_error(403, "BANNED_USER");
     assert_eq!(world.audit("passkey.failed").await.len(), 1);
 }
 
@@ -335,7 +335,7 @@ async fn a_sign_in_link_removes_passkeys_added_before_the_confirmation() {
     let [magic, ..] = world.link_tokens(ADA).await;
     let _ = world.follow_magic_link(&magic).await.expect(200);
     let gone = world.sign_in_by_passkey(&mut hers).await;
-    gone.refused(401, "PASSKEY_NOT_FOUND");
+    gone.expect_error(401, "PASSKEY_NOT_FOUND");
     assert_eq!(world.audit("passkey.unverified_removed").await.len(), 1);
 }
 
@@ -386,14 +386,14 @@ async fn disabled_passkeys_cannot_be_registered_or_used_but_can_be_removed() {
         (NOBODY, "generate-authenticate-options"),
     ] {
         let refused = world.call_passkey(caller, call, "", Value::Null).await;
-        refused.refused(400, "PASSKEYS_DISABLED");
+        refused.expect_error(400, "PASSKEYS_DISABLED");
     }
     let refused = world.finish_passkey(&ada, &registering.cookie, &made).await;
-    refused.refused(400, "PASSKEYS_DISABLED");
+    refused.expect_error(400, "PASSKEYS_DISABLED");
     let refused = world
         .finish_passkey_sign_in(NOBODY, &signing_in.cookie, &shown)
         .await;
-    refused.refused(400, "PASSKEYS_DISABLED");
+    refused.expect_error(400, "PASSKEYS_DISABLED");
     let own = world.passkeys_of(&ada).await;
     assert_eq!(own.len(), 1);
     let body = json!({ "id": own[0]["id"] });

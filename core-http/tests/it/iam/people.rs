@@ -46,7 +46,7 @@ async fn a_password_change_ends_other_sessions_and_the_callers_on_request() {
     world
         .sign_in(ADA, NEW_PASSWORD)
         .await
-        .refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        .expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn wrong_current_passwords_change_nothing_and_are_limited() {
     let body = json!({ "currentPassword": WRONG_PASSWORD, "newPassword": NEW_PASSWORD });
     for _ in 0..4 {
         let refused = as_person(&world, &ada, CHANGE, body.clone()).await;
-        refused.refused(400, "INVALID_PASSWORD");
+        refused.expect_error(400, "INVALID_PASSWORD");
     }
     let mut last = as_person(&world, &ada, CHANGE, body.clone()).await;
     for _ in 0..10 {
@@ -65,7 +65,7 @@ async fn wrong_current_passwords_change_nothing_and_are_limited() {
         }
         last = as_person(&world, &ada, CHANGE, body.clone()).await;
     }
-    last.refused(429, "RATE_LIMITED");
+    last.expect_error(429, "RATE_LIMITED");
     assert!(
         is_alive(&world, &ada.token).await,
         "the owner's session is still valid"
@@ -80,9 +80,9 @@ async fn verifying_a_password_requires_a_session() {
     let right = as_person(&world, &ada, verify, json!({ "password": PASSWORD })).await;
     assert_eq!(right.expect(200).json, json!({ "status": true }));
     let wrong = as_person(&world, &ada, verify, json!({ "password": WRONG_PASSWORD })).await;
-    wrong.refused(400, "INVALID_PASSWORD");
+    wrong.expect_error(400, "INVALID_PASSWORD");
     let nobody = world.post(verify, json!({ "password": PASSWORD })).await;
-    nobody.refused(401, "UNAUTHORIZED");
+    nobody.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -116,9 +116,9 @@ async fn people_change_their_name_and_picture_but_not_their_address() {
         (&json!("Ada L."), &Value::Null)
     );
     let refused = as_person(&world, &ada, update, json!({ "email": EVE })).await;
-    refused.refused(400, "EMAIL_CAN_NOT_BE_UPDATED");
+    refused.expect_error(400, "EMAIL_CAN_NOT_BE_UPDATED");
     let nothing = as_person(&world, &ada, update, json!({})).await;
-    let nothing = nothing.refused(400, "BAD_REQUEST");
+    let nothing = nothing.expect_error(400, "BAD_REQUEST");
     assert_eq!(nothing.json["message"], "No fields to update");
 }
 
@@ -195,11 +195,11 @@ async fn a_ban_ends_sessions_and_blocks_sign_ins_until_it_is_lifted() {
     world
         .sign_in(ADA, PASSWORD)
         .await
-        .refused(403, "BANNED_USER");
+        .expect_error(403, "BANNED_USER");
     world
         .sign_in(ADA, WRONG_PASSWORD)
         .await
-        .refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        .expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     let _ = world
         .post("/api/auth/sign-in/magic-link", json!({ "email": ADA }))
         .await
@@ -231,13 +231,13 @@ async fn an_ended_session_gets_401_and_its_cookies_are_cleared() {
     let dead = world
         .send_unidentified("GET", "/api/auth/list-sessions", &headers, Value::Null)
         .await;
-    let dead = dead.refused(401, "UNAUTHORIZED");
+    let dead = dead.expect_error(401, "UNAUTHORIZED");
     assert_eq!(dead.json["message"], "Unauthorized");
     assert_eq!(cookies(&dead).len(), 3);
     let nobody = world
         .send_unidentified("GET", "/api/auth/list-sessions", &[], Value::Null)
         .await;
-    assert!(cookies(&nobody.refused(401, "UNAUTHORIZED")).is_empty());
+    assert!(cookies(&nobody.expect_error(401, "UNAUTHORIZED")).is_empty());
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn people_see_their_own_audit_entries_and_operators_see_all() {
     let foreign = world
         .send_with_bearer(&eve.token, "GET", &format!("{events}/{id}"))
         .await;
-    foreign.refused(404, "NOT_FOUND");
+    foreign.expect_error(404, "NOT_FOUND");
     let all = world
         .iam
         .get(&operator(), &format!("{events}?eventType=user.signed_up"))

@@ -80,7 +80,7 @@ async fn a_role_mapping_applies_at_once_and_its_removal_restores_the_built_in_ro
     let _ = team.delete(&team.ada, &path).await.expect(200);
     assert!(team.may(&team.eve, "deployment:create").await);
     let again = team.delete(&team.ada, &path).await;
-    again.refused(404, "NOT_FOUND");
+    again.expect_error(404, "NOT_FOUND");
     let entries = team.world.audit("role.mapped").await;
     assert_eq!(
         entries[0].entity_id,
@@ -106,7 +106,7 @@ async fn denials_override_grants_grants_override_roles_and_expired_grants_are_ig
         let path = format!("{GRANTS}/{id}");
         let _ = team.delete(&team.ada, &path).await.expect(200);
         let again = team.delete(&team.ada, &path).await;
-        again.refused(404, "NOT_FOUND");
+        again.expect_error(404, "NOT_FOUND");
     }
     assert!(team.may(&team.eve, "entity:read").await);
     let body = json!({
@@ -134,14 +134,14 @@ async fn callers_grant_only_permissions_they_have_and_only_owners_change_owners(
     let refused = team
         .grant(&team.eve, &team.eve, "platform:manage", true)
         .await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     let refused = team.grant(&team.eve, &team.ada, "entity:read", false).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     for (role, permissions) in [("boss", "*:*"), ("owner", "entity:read")] {
         let body =
             json!({ "orgId": team.organization, "role": role, "permissions": [permissions] });
         let refused = team.post(&team.eve, ROLES, body).await;
-        refused.refused(403, "FORBIDDEN");
+        refused.expect_error(403, "FORBIDDEN");
     }
     // A person cannot grant in the name of another person.
     let body = json!({
@@ -149,13 +149,13 @@ async fn callers_grant_only_permissions_they_have_and_only_owners_change_owners(
         "granted": true, "grantedBy": team.ada.user_id,
     });
     let refused = team.post(&team.eve, GRANTS, body.clone()).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     // A service may name the granting person, who must have the permission.
     let mut of_eve = body;
     of_eve["grantedBy"] = team.eve.user_id.clone().into();
     of_eve["permission"] = "platform:manage".into();
     let refused = team.world.iam.post(&operator(), GRANTS, of_eve).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
 }
 
 #[tokio::test]
@@ -166,10 +166,10 @@ async fn a_duplicate_grant_is_a_conflict_and_a_grant_to_a_non_member_is_not_foun
         .await
         .expect(201);
     let again = team.grant(&team.ada, &team.eve, "job:create", true).await;
-    again.refused(409, "CONFLICT");
+    again.expect_error(409, "CONFLICT");
     let bob = team.world.sign_up("bob@example.org").await;
     let stranger = team.grant(&team.ada, &bob, "job:create", true).await;
-    stranger.refused(404, "NOT_FOUND");
+    stranger.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -201,11 +201,11 @@ async fn only_operators_can_see_which_rule_decides() {
         let decision = json!({ "allowed": allowed, "rule": rule });
         assert_eq!(shown.json["decision"], decision, "{permission}");
         let refused = team.world.iam.get(&team.ada.caller(), &path).await;
-        refused.refused(403, "FORBIDDEN");
+        refused.expect_error(403, "FORBIDDEN");
     }
     let path = format!("{GRANTS}?orgId={}&explain=true", team.organization);
     let refused = team.world.iam.get(&operator(), &path).await;
-    refused.refused(400, "VALIDATION_ERROR");
+    refused.expect_error(400, "VALIDATION_ERROR");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_grant_applies_in_the_registry_until_it_is_removed() {
         let caller = team.acting(&team.eve).await;
         team.world.registry.post(&caller, &path, body).await
     };
-    create("first").await.refused(403, "FORBIDDEN");
+    create("first").await.expect_error(403, "FORBIDDEN");
     let granted = team
         .grant(&team.ada, &team.eve, "entity:write", true)
         .await
@@ -226,7 +226,7 @@ async fn a_grant_applies_in_the_registry_until_it_is_removed() {
     let id = granted.id();
     let removed = team.delete(&team.ada, &format!("{GRANTS}/{id}")).await;
     let _ = removed.expect(200);
-    create("second").await.refused(403, "FORBIDDEN");
+    create("second").await.expect_error(403, "FORBIDDEN");
 }
 
 impl Team {
@@ -278,10 +278,10 @@ async fn operators_create_organizations_and_only_members_find_them_by_slug() {
         (&json!("tenant"), &Value::Null)
     );
     let again = world.iam.post(&operator(), path, body).await;
-    again.refused(409, "SLUG_TAKEN");
+    again.expect_error(409, "SLUG_TAKEN");
     let nobodys = json!({ "name": "X", "slug": "x", "ownerId": "nobody" });
     let refused = world.iam.post(&operator(), path, nobodys).await;
-    refused.refused(404, "NOT_FOUND");
+    refused.expect_error(404, "NOT_FOUND");
     let found = world
         .iam
         .get(&ada.caller(), &format!("{path}/looms"))
@@ -289,5 +289,5 @@ async fn operators_create_organizations_and_only_members_find_them_by_slug() {
         .expect(200);
     assert_eq!(found.id(), made.id());
     let foreign = world.iam.get(&eve.caller(), &format!("{path}/looms")).await;
-    foreign.refused(404, "NOT_FOUND");
+    foreign.expect_error(404, "NOT_FOUND");
 }

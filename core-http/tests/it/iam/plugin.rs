@@ -35,11 +35,11 @@ async fn organizations_are_created_activated_updated_read_and_deleted() {
     let taken = world
         .call_organization(&ada, "create", json!({ "name": "B", "slug": "acme" }))
         .await;
-    taken.refused(400, "ORGANIZATION_ALREADY_EXISTS");
+    taken.expect_error(400, "ORGANIZATION_ALREADY_EXISTS");
     let taken = world
         .call_organization(&ada, "check-slug", json!({ "slug": "acme" }))
         .await;
-    taken.refused(400, "ORGANIZATION_SLUG_ALREADY_TAKEN");
+    taken.expect_error(400, "ORGANIZATION_SLUG_ALREADY_TAKEN");
     let free = world
         .call_organization(&ada, "check-slug", json!({ "slug": "free" }))
         .await
@@ -86,7 +86,7 @@ async fn organizations_are_created_activated_updated_read_and_deleted() {
     let again = world
         .call_organization(&ada, "delete", json!({ "organizationId": id }))
         .await;
-    again.refused(400, "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION");
+    again.expect_error(400, "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION");
     let session = world
         .send_with_bearer(&ada.token, "GET", GET_SESSION)
         .await
@@ -103,7 +103,7 @@ async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_mi
     let refused = world
         .call_organization(&ada, "delete", json!({ "organizationId": id }))
         .await;
-    refused.refused(409, "CONFLICT");
+    refused.expect_error(409, "CONFLICT");
     for (call, body, status, code) in [
         (
             "set-active",
@@ -131,13 +131,13 @@ async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_mi
         ),
     ] {
         let foreign = world.call_organization(&eve, call, body.clone()).await;
-        let foreign = foreign.refused(status, code);
+        let foreign = foreign.expect_error(status, code);
         let missing = body.to_string().replace(id, "unknown");
         let missing = world
             .call_organization(&eve, call, serde_json::from_str(&missing).unwrap())
             .await;
         assert_eq!(
-            missing.refused(status, code).json["message"],
+            missing.expect_error(status, code).json["message"],
             foreign.json["message"]
         );
     }
@@ -148,11 +148,11 @@ async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_mi
             json!({ "email": BOB, "role": "member" }),
         )
         .await;
-    none.refused(400, "ORGANIZATION_NOT_FOUND");
+    none.expect_error(400, "ORGANIZATION_NOT_FOUND");
     let none = read(&world, &eve, "list-members").await;
-    none.refused(400, "NO_ACTIVE_ORGANIZATION");
+    none.expect_error(400, "NO_ACTIVE_ORGANIZATION");
     let foreign = read(&world, &eve, &format!("list-members?organizationId={id}")).await;
-    foreign.refused(403, "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION");
+    foreign.expect_error(403, "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn only_the_recipient_answers_an_invitation_and_only_once() {
     assert!(link.starts_with(&expected), "{link}");
     let twice = json!({ "email": EVE, "role": "member" });
     let twice = world.call_organization(&ada, "invite-member", twice).await;
-    twice.refused(400, "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION");
+    twice.expect_error(400, "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION");
     let again = json!({ "email": EVE, "role": "member", "resend": true });
     world.tick(PAUSE);
     let again = world
@@ -181,11 +181,11 @@ async fn only_the_recipient_answers_an_invitation_and_only_once() {
     let refused = world
         .call_organization(&bob, "accept-invitation", of.clone())
         .await;
-    refused.refused(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
+    refused.expect_error(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
     let refused = read(&world, &bob, &format!("get-invitation?id={id}")).await;
-    refused.refused(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
+    refused.expect_error(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
     let refused = read(&world, &eve, "list-user-invitations").await;
-    refused.refused(403, "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION");
+    refused.expect_error(403, "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION");
     world.confirm(&eve).await;
     let shown = read(&world, &eve, &format!("get-invitation?id={id}"))
         .await
@@ -212,11 +212,11 @@ async fn only_the_recipient_answers_an_invitation_and_only_once() {
     );
     for call in ["accept-invitation", "reject-invitation"] {
         let refused = world.call_organization(&eve, call, of.clone()).await;
-        refused.refused(400, "INVITATION_NOT_FOUND");
+        refused.expect_error(400, "INVITATION_NOT_FOUND");
     }
     let member = json!({ "email": EVE, "role": "admin", "organizationId": organization });
     let member = world.call_organization(&ada, "invite-member", member).await;
-    member.refused(400, "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION");
+    member.expect_error(400, "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION");
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn rejected_canceled_and_expired_invitations_can_be_replaced() {
         let refused = world
             .call_organization(who, "cancel-invitation", of.clone())
             .await;
-        refused.refused(status, code);
+        refused.expect_error(status, code);
     }
     for _ in 0..2 {
         let canceled = world
@@ -266,7 +266,7 @@ async fn rejected_canceled_and_expired_invitations_can_be_replaced() {
     let late = world
         .call_organization(&eve, "accept-invitation", json!({ "invitationId": id }))
         .await;
-    late.refused(400, "INVITATION_NOT_FOUND");
+    late.expect_error(400, "INVITATION_NOT_FOUND");
     world.invite(&ada, &organization, EVE, "member").await;
     let listed = read(&world, &ada, "list-invitations").await.expect(200);
     let statuses: Vec<&str> = listed
@@ -295,15 +295,15 @@ async fn callers_assign_only_known_roles_within_their_own_permissions() {
         .call_organization(&ada, "invite-member", unknown)
         .await;
     assert_eq!(
-        unknown.refused(400, "ROLE_NOT_FOUND").json["message"],
+        unknown.expect_error(400, "ROLE_NOT_FOUND").json["message"],
         "ROLE_NOT_FOUND: boss"
     );
     let owner = json!({ "email": "x@example.org", "role": "owner" });
     let owner = world.call_organization(&eve, "invite-member", owner).await;
-    owner.refused(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
+    owner.expect_error(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
     let member = json!({ "email": "x@example.org", "role": "member" });
     let member = world.call_organization(&bob, "invite-member", member).await;
-    member.refused(
+    member.expect_error(
         403,
         "YOU_ARE_NOT_ALLOWED_TO_INVITE_USERS_TO_THIS_ORGANIZATION",
     );
@@ -312,7 +312,7 @@ async fn callers_assign_only_known_roles_within_their_own_permissions() {
         let refused = world
             .call_organization(who, "update-member-role", update(member, json!(role)))
             .await;
-        refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER");
+        refused.expect_error(403, "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER");
     }
     let several = update(&bobs, json!(["admin", "member"]));
     let several = world
@@ -349,7 +349,7 @@ async fn members_leave_and_are_removed_but_the_last_owner_stays() {
     let eves = world.join([&ada, &eve], &organization, "member").await;
     let of = json!({ "organizationId": organization });
     let refused = world.call_organization(&ada, "leave", of.clone()).await;
-    refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
+    refused.expect_error(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
     let members = read(&world, &ada, "list-members").await.expect(200);
     assert_eq!(members.json["total"], 2);
     let adas = members.json["members"][0]["id"]
@@ -360,11 +360,11 @@ async fn members_leave_and_are_removed_but_the_last_owner_stays() {
     let refused = world
         .call_organization(&ada, "update-member-role", demote)
         .await;
-    refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER");
+    refused.expect_error(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER");
     let refused = world
         .call_organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
         .await;
-    refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
+    refused.expect_error(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
     let promote = json!({ "memberId": eves, "role": "owner" });
     let _ = world
         .call_organization(&ada, "update-member-role", promote)
@@ -382,7 +382,7 @@ async fn members_leave_and_are_removed_but_the_last_owner_stays() {
     let gone = world
         .call_organization(&eve, "remove-member", json!({ "memberIdOrEmail": adas }))
         .await;
-    gone.refused(400, "MEMBER_NOT_FOUND");
+    gone.expect_error(400, "MEMBER_NOT_FOUND");
 }
 
 #[tokio::test]
@@ -407,17 +407,17 @@ async fn the_suites_invitation_routes_use_epoch_seconds_own_codes_and_permission
         .iam
         .post(&ada.caller(), &path, json!({ "email": EVE }))
         .await;
-    twice.refused(409, "CONFLICT");
+    twice.expect_error(409, "CONFLICT");
     let member = world
         .iam
         .post(&ada.caller(), &path, json!({ "email": ADA }))
         .await;
-    member.refused(409, "CONFLICT");
+    member.expect_error(409, "CONFLICT");
     world
         .iam
         .get(&eve.caller(), &path)
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     let one = format!("{path}/{}", made.id());
     let gone = world.iam.delete(&ada.caller(), &one).await.expect(200);
     assert_eq!(gone.json, json!({ "id": made.id() }));
@@ -425,7 +425,7 @@ async fn the_suites_invitation_routes_use_epoch_seconds_own_codes_and_permission
         .iam
         .delete(&ada.caller(), &one)
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     let owners = world
         .iam
         .post(&operator(), &path, json!({ "email": BOB }))
@@ -500,7 +500,7 @@ async fn metadata_has_at_most_16_kib() {
     let refused = world
         .call_organization(&ada, "create", body(16 * 1024 + 1))
         .await;
-    let refused = refused.refused(400, "VALIDATION_ERROR");
+    let refused = refused.expect_error(400, "VALIDATION_ERROR");
     assert_eq!(refused.issues(), ["metadata: too_long"]);
     let _ = world
         .call_organization(&ada, "create", body(16 * 1024))

@@ -108,9 +108,9 @@ async fn people_list_and_end_only_their_own_valid_sessions() {
     assert!(left.each("id").is_empty());
     let own = format!("{SESSIONS}/{}", ada.session_id);
     let ended = world.iam.delete(&ada.caller(), &own).await;
-    ended.refused(404, "NOT_FOUND");
+    ended.expect_error(404, "NOT_FOUND");
     let shown = world.iam.get(&ada.caller(), CORE_SESSION).await;
-    shown.refused(401, "UNAUTHORIZED");
+    shown.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]

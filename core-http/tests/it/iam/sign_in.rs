@@ -32,7 +32,7 @@ async fn each_sign_in_gets_its_own_token_and_redirects_on_request() {
     let target = (sent_on.text("url"), sent_on.header("location"));
     assert_eq!(target, ("/dash", "/dash"));
     let refused = world.post(SIGN_IN, to("https://evil.net")).await;
-    refused.refused(403, "INVALID_CALLBACK_URL");
+    refused.expect_error(403, "INVALID_CALLBACK_URL");
     let entries = world.audit("user.signed_in").await;
     assert_eq!((entries.len(), &entries[0].actor_id), (2, &ada.user_id));
 }
@@ -44,7 +44,7 @@ async fn wrong_passwords_and_unknown_addresses_are_refused_alike_and_audited() {
     let mut refusals = Vec::new();
     for (email, password) in [(ADA, WRONG_PASSWORD), (EVE, PASSWORD), (ADA, "")] {
         let refused = world.sign_in(email, password).await;
-        let refused = refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        let refused = refused.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
         assert_eq!(refused.text("message"), "Invalid email or password");
         assert!(cookies(&refused).is_empty());
         refusals.push(without_request_id(refused));
@@ -53,7 +53,7 @@ async fn wrong_passwords_and_unknown_addresses_are_refused_alike_and_audited() {
         assert_eq!(*refusal, refusals[0]);
     }
     let no_address = world.sign_in("nobody", PASSWORD).await;
-    no_address.refused(400, "INVALID_EMAIL");
+    no_address.expect_error(400, "INVALID_EMAIL");
     let entries = world.audit("user.sign_in_failed").await;
     let mut of_whom: Vec<&str> = entries.iter().map(|e| e.entity_id.as_str()).collect();
     // All entries have the same time, and the audit log guarantees no order among them.
@@ -73,7 +73,7 @@ async fn forms_sign_in_and_sessions_not_remembered_get_cookies_without_max_age()
     let up = send(SIGN_UP, "name=Ada&password=correct+horse+battery").await;
     let _ = up.expect(200);
     let refused = send(SIGN_IN, "password=wrong+horse+battery").await;
-    refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    refused.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
     let signed_in = send(SIGN_IN, "password=correct+horse+battery&rememberMe=false").await;
     let (token, set) = (signed_in.text("token"), cookies(&signed_in));
     assert_eq!(set.len(), 3);

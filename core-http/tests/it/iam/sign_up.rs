@@ -87,7 +87,7 @@ async fn refusals_have_the_codes_and_messages_of_better_auth() {
     ] {
         let refused = world.post(SIGN_UP, wanted).await;
         assert_eq!(refused.text("code"), code);
-        refused.refused(status, code);
+        refused.expect_error(status, code);
     }
     let invalid = world.post(SIGN_UP, json!({ "email": "nobody", "password": PASSWORD }));
     let message = "[body.name] Invalid input: expected string, received undefined; \
@@ -111,7 +111,7 @@ async fn one_address_has_one_user_in_any_letter_case_and_with_concurrent_sign_up
     let made = made.iter().filter(|answer| answer.status == 200).count();
     assert_eq!(made, 1);
     let refused = world.post(SIGN_UP, body("ADA@example.org", PASSWORD)).await;
-    let refused = refused.refused(422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL");
+    let refused = refused.expect_error(422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL");
     let message = "User already exists. Use another email.";
     assert_eq!(refused.text("message"), message);
     assert!(cookies(&refused).is_empty());

@@ -34,19 +34,19 @@ async fn hard_deleting_a_platform_requires_a_fresh_proof() {
     let owner = ada.member_of(&platform, Role::OWNER);
     world.tick(600);
     let refused = world.hard_delete(&owner, &platform).await;
-    let refused = refused.refused(403, "STEP_UP_REQUIRED");
+    let refused = refused.expect_error(403, "STEP_UP_REQUIRED");
     assert_eq!(methods(&refused), json!(["password"]));
     // A caller without the permission is refused and not asked for a proof.
     let member = ada.member_of(&platform, Role::MEMBER);
     let forbidden = world.hard_delete(&member, &platform).await;
-    forbidden.refused(403, "FORBIDDEN");
+    forbidden.expect_error(403, "FORBIDDEN");
     let missing = world.hard_delete(&owner, "nothing").await;
-    missing.refused(404, "NOT_FOUND");
+    missing.expect_error(404, "NOT_FOUND");
     let wrong = json!({ "password": "wrong horse battery" });
     let wrong = world.iam.post(&ada.caller(), VERIFY_PASSWORD, wrong).await;
-    wrong.refused(400, "INVALID_PASSWORD");
+    wrong.expect_error(400, "INVALID_PASSWORD");
     let refused = world.hard_delete(&owner, &platform).await;
-    refused.refused(403, "STEP_UP_REQUIRED");
+    refused.expect_error(403, "STEP_UP_REQUIRED");
     world.verify_password(&ada).await;
     world.tick(599);
     let _ = world.hard_delete(&owner, &platform).await.expect(200);
@@ -64,7 +64,7 @@ async fn with_a_second_factor_only_that_factor_is_a_fresh_proof() {
     world.tick(600);
     world.verify_password(&ada).await;
     let refused = world.hard_delete(&owner, &platform).await;
-    let refused = refused.refused(403, "STEP_UP_REQUIRED");
+    let refused = refused.expect_error(403, "STEP_UP_REQUIRED");
     assert_eq!(methods(&refused), json!(["totp", "backup-code"]));
     let code = json!({ "code": authenticator.code(&world) });
     let shown = world.call_two_factor(&ada, "verify-totp", code).await;
@@ -89,14 +89,14 @@ async fn ended_sessions_and_other_peoples_sessions_prove_nothing() {
     for person in [&ada, &stolen] {
         let owner = person.member_of(&platform, Role::OWNER);
         let refused = world.hard_delete(&owner, &platform).await;
-        refused.refused(401, "UNAUTHORIZED");
+        refused.expect_error(401, "UNAUTHORIZED");
     }
     let mut by_nobodys_word = eve.member_of(&platform, Role::OWNER);
     if let Caller::User { session_id, .. } = &mut by_nobodys_word {
         *session_id = None;
     }
     let refused = world.hard_delete(&by_nobodys_word, &platform).await;
-    refused.refused(403, "STEP_UP_REQUIRED");
+    refused.expect_error(403, "STEP_UP_REQUIRED");
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn services_and_keys_need_no_proof_and_people_without_a_session_are_refuse
         let _ = world.hard_delete(&caller, platform).await.expect(200);
     }
     let refused = world.hard_delete(&vouched_for, &third).await;
-    refused.refused(403, "STEP_UP_REQUIRED");
+    refused.expect_error(403, "STEP_UP_REQUIRED");
 }
 
 #[tokio::test]
@@ -143,25 +143,25 @@ async fn adding_and_removing_owners_requires_a_fresh_proof() {
     };
     world.tick(600);
     let _ = change("admin").await.expect(200);
-    change("owner").await.refused(403, "STEP_UP_REQUIRED");
+    change("owner").await.expect_error(403, "STEP_UP_REQUIRED");
     let invite = json!({
         "email": "bob@example.org", "role": "owner", "organizationId": organization,
     });
     let invited = world
         .call_organization(&ada, "invite-member", invite.clone())
         .await;
-    invited.refused(403, "STEP_UP_REQUIRED");
+    invited.expect_error(403, "STEP_UP_REQUIRED");
     world.verify_password(&ada).await;
     let invited = world.call_organization(&ada, "invite-member", invite).await;
     let _ = invited.expect(200);
     let _ = change("owner").await.expect(200);
     world.tick(600);
-    change("admin").await.refused(403, "STEP_UP_REQUIRED");
+    change("admin").await.expect_error(403, "STEP_UP_REQUIRED");
     let body = json!({ "memberIdOrEmail": member, "organizationId": organization });
     let removed = world
         .call_organization(&ada, "remove-member", body.clone())
         .await;
-    removed.refused(403, "STEP_UP_REQUIRED");
+    removed.expect_error(403, "STEP_UP_REQUIRED");
     world.verify_password(&ada).await;
     let removed = world.call_organization(&ada, "remove-member", body).await;
     let _ = removed.expect(200);

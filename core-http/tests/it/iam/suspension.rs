@@ -106,14 +106,14 @@ async fn the_organization_of_a_suspended_platform_cannot_be_changed() {
     let set_up = world
         .send_unidentified("POST", ORG_SETUP, &cookie, body)
         .await;
-    set_up.refused(451, "PLATFORM_SUSPENDED");
+    set_up.expect_error(451, "PLATFORM_SUSPENDED");
     let leave = json!({ "organizationId": suspended.ada.org });
     let leave = world.call_organization(eve, "leave", leave).await;
-    leave.refused(451, "PLATFORM_SUSPENDED");
+    leave.expect_error(451, "PLATFORM_SUSPENDED");
     for call in ["accept-invitation", "reject-invitation"] {
         let answer = json!({ "invitationId": suspended.invitation });
         let answer = world.call_organization(&suspended.bob, call, answer).await;
-        answer.refused(451, "PLATFORM_SUSPENDED");
+        answer.expect_error(451, "PLATFORM_SUSPENDED");
     }
     world
         .set_platform_status(&suspended.ada.platform, "active")

@@ -43,12 +43,12 @@ async fn assert_ended(world: &World, access: &Access) {
         .await;
     assert_eq!(session.expect(200).json, Value::Null);
     let device = world.poll(&access.device_code).await;
-    device.refused(400, "access_denied");
+    device.expect_error(400, "access_denied");
     let code = &access.codes[0];
     let completed = world
         .complete_sign_in(&access.half_signed_in, "verify-backup-code", code)
         .await;
-    completed.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    completed.expect_error(401, "INVALID_TWO_FACTOR_COOKIE");
     assert_eq!(world.key_verdict(&access.key).await, "NOT_FOUND");
 }
 
@@ -63,7 +63,7 @@ async fn a_sign_in_link_ends_all_access_from_before_the_confirmation(world: Worl
     assert_eq!(ada.json["user"]["id"], mallory.user_id.as_str());
     assert_ended(&world, &access).await;
     let refused = world.sign_in(ADA, PASSWORD).await;
-    refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    refused.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
 on_every_store! { a_password_reset_ends_all_access_from_before_the_confirmation }

@@ -30,13 +30,13 @@ async fn sign_in(world: &World, client: u8, email: &str, password: &str) -> Answ
 /// Asserts that a sign-in with a wrong password is refused with 401.
 async fn fail(world: &World, client: u8, email: &str) {
     let wrong = sign_in(world, client, email, WRONG_PASSWORD).await;
-    wrong.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    wrong.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
 /// Asserts that a sign-in with the right password has to wait this many seconds.
 async fn assert_sign_in_delayed(world: &World, client: u8, email: &str, seconds: u64) {
     let refused = sign_in(world, client, email, PASSWORD).await;
-    let refused = refused.refused(429, "RATE_LIMITED");
+    let refused = refused.expect_error(429, "RATE_LIMITED");
     let message = "Too many requests. Please try again later.";
     assert_eq!(refused.text("message"), message);
     for header in ["retry-after", "x-retry-after"] {
@@ -126,10 +126,12 @@ async fn each_delay_is_audited_once_whatever_number_of_sign_ins_it_refuses() {
     };
     let _ = check(PASSWORD).await.expect(200);
     for _ in 0..5 {
-        check(WRONG_PASSWORD).await.refused(400, "INVALID_PASSWORD");
+        check(WRONG_PASSWORD)
+            .await
+            .expect_error(400, "INVALID_PASSWORD");
     }
     for _ in 0..3 {
-        check(PASSWORD).await.refused(429, "RATE_LIMITED");
+        check(PASSWORD).await.expect_error(429, "RATE_LIMITED");
     }
     assert_eq!(world.audit("user.locked_out").await.len(), 3);
     assert_eq!(world.audit("user.password_check_failed").await.len(), 5);
@@ -147,7 +149,7 @@ async fn only_a_client_that_tries_many_accounts_is_refused() {
             looked_at += 1;
             continue;
         }
-        let refused = answer.refused(429, "RATE_LIMITED");
+        let refused = answer.expect_error(429, "RATE_LIMITED");
         assert_eq!(refused.header("retry-after"), "3600");
     }
     assert_eq!(looked_at, 30);
@@ -284,7 +286,7 @@ async fn clients_without_a_gateway_have_the_rate_limits_of_the_routes() {
         assert_eq!(refused.header("ratelimit-policy"), policy);
         assert_eq!(refused.header("retry-after"), "60");
         assert_eq!(refused.text("code"), "RATE_LIMITED");
-        refused.refused(429, "RATE_LIMITED");
+        refused.expect_error(429, "RATE_LIMITED");
         assert_ne!(ask(2).await.status, 429, "{path}");
     }
 }

@@ -252,7 +252,7 @@ async fn a_sign_in_on_a_trusted_device_is_not_a_fresh_proof() {
     let refused = world
         .send_unidentified("POST", path, &headers, key.clone())
         .await;
-    refused.refused(403, "STEP_UP_REQUIRED");
+    refused.expect_error(403, "STEP_UP_REQUIRED");
     let password = json!({ "password": PASSWORD });
     let own = "/api/auth/verify-password";
     let _ = world
@@ -262,7 +262,7 @@ async fn a_sign_in_on_a_trusted_device_is_not_a_fresh_proof() {
     let refused = world
         .send_unidentified("POST", path, &headers, key.clone())
         .await;
-    refused.refused(403, "STEP_UP_REQUIRED");
+    refused.expect_error(403, "STEP_UP_REQUIRED");
     world.tick(30);
     let code = json!({ "code": authenticator.code(&world) });
     let shown = "/api/auth/two-factor/verify-totp";
@@ -273,5 +273,5 @@ async fn a_sign_in_on_a_trusted_device_is_not_a_fresh_proof() {
     assert_eq!(shown.json["user"]["id"], ada.user_id.as_str());
     // The proof is accepted. The request fails because the organization has no platform.
     let proved = world.send_unidentified("POST", path, &headers, key).await;
-    proved.refused(409, "CONFLICT");
+    proved.expect_error(409, "CONFLICT");
 }

@@ -66,7 +66,7 @@ async fn there_is_no_session_before_the_second_factor() {
     let refused = world
         .send_unidentified("GET", SESSIONS, &headers, Value::Null)
         .await;
-    refused.refused(401, "UNAUTHORIZED");
+    refused.expect_error(401, "UNAUTHORIZED");
     let after = world.send_with_bearer(&ada.token, "GET", SESSIONS).await;
     assert_eq!(before.json, after.json);
     let required = world.audit("two_factor.required").await;
@@ -142,13 +142,13 @@ async fn a_code_is_valid_once_in_its_time_step_and_the_adjacent_ones() {
         .await
         .expect(200);
     let again = world.complete_sign_in(&first, TOTP, &code).await;
-    again.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    again.expect_error(401, "INVALID_TWO_FACTOR_COOKIE");
     let elsewhere = world.complete_sign_in(&second, TOTP, &code).await;
-    elsewhere.refused(401, "INVALID_CODE");
+    elsewhere.expect_error(401, "INVALID_CODE");
     let old = authenticator.code(&world);
     world.tick(60);
     let too_old = world.complete_sign_in(&second, TOTP, &old).await;
-    too_old.refused(401, "INVALID_CODE");
+    too_old.expect_error(401, "INVALID_CODE");
     let code = authenticator.code(&world);
     let _ = world
         .complete_sign_in(&second, TOTP, &code)
@@ -200,7 +200,7 @@ async fn repeated_wrong_codes_lengthen_the_delay() {
             wrong += 1;
             continue;
         }
-        let refused = refused.refused(429, "RATE_LIMITED");
+        let refused = refused.expect_error(429, "RATE_LIMITED");
         let wait: u64 = refused.header("retry-after").parse().unwrap();
         waits.push(wait);
         world.tick(wait);
@@ -232,14 +232,14 @@ async fn only_five_of_many_concurrent_guesses_are_checked(world: World) {
     assert_eq!(looked_at, 5);
     let code = authenticator.code(&world);
     let locked = world.complete_sign_in(cookie, TOTP, &code).await;
-    let locked = locked.refused(429, "RATE_LIMITED");
+    let locked = locked.expect_error(429, "RATE_LIMITED");
     assert_eq!(locked.header("retry-after"), "600");
     let recovery = &authenticator.recovery_codes[0];
     let locked = world.complete_sign_in(cookie, RECOVERY, recovery).await;
-    locked.refused(429, "RATE_LIMITED");
+    locked.expect_error(429, "RATE_LIMITED");
     let code = json!({ "code": authenticator.code(&world) });
     let locked = world.call_two_factor(&ada, TOTP, code).await;
-    locked.refused(429, "RATE_LIMITED");
+    locked.expect_error(429, "RATE_LIMITED");
     assert_eq!(world.audit("two_factor.failed").await.len(), 5);
     world.tick(600);
     let cookie = &world.begin_sign_in(ADA).await;
@@ -269,7 +269,7 @@ async fn each_recovery_code_works_once_and_new_codes_replace_the_old() {
         .expect(200);
     let cookie = world.begin_sign_in(ADA).await;
     let used = world.complete_sign_in(&cookie, RECOVERY, &old[0]).await;
-    used.refused(401, "INVALID_BACKUP_CODE");
+    used.expect_error(401, "INVALID_BACKUP_CODE");
     let told = world.audit("two_factor.recovery_code_used").await;
     let told = (told.len(), told[0].after.as_ref().unwrap().as_str());
     assert_eq!(told, (1, r#"{"left":9}"#));
@@ -280,7 +280,7 @@ async fn each_recovery_code_works_once_and_new_codes_replace_the_old() {
     let new = new.expect(200);
     assert_eq!(new.json["backupCodes"].as_array().unwrap().len(), 10);
     let ended = world.complete_sign_in(&cookie, RECOVERY, &old[1]).await;
-    ended.refused(401, "INVALID_BACKUP_CODE");
+    ended.expect_error(401, "INVALID_BACKUP_CODE");
     let first = new.json["backupCodes"][0].as_str().unwrap();
     let _ = world
         .complete_sign_in(&cookie, RECOVERY, first)
@@ -297,17 +297,17 @@ async fn a_pending_sign_in_ends_after_ten_minutes_or_a_password_change() {
     world.tick(600);
     let code = authenticator.code(&world);
     let late = world.complete_sign_in(&cookie, TOTP, &code).await;
-    late.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    late.expect_error(401, "INVALID_TWO_FACTOR_COOKIE");
     let cookie = world.begin_sign_in(ADA).await;
     let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD });
     let path = "/api/auth/change-password";
     let changed = world.iam.post(&ada.caller(), path, change).await;
     let _ = changed.expect(200);
     let ended = world.complete_sign_in(&cookie, TOTP, &code).await;
-    ended.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    ended.expect_error(401, "INVALID_TWO_FACTOR_COOKIE");
     let forged = "better-auth.two_factor=abc.def";
     let nobody = world.complete_sign_in(forged, TOTP, &code).await;
-    nobody.refused(401, "UNAUTHORIZED");
+    nobody.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn a_ban_ends_a_pending_sign_in() {
     let _ = banned.expect(200);
     let code = authenticator.code(&world);
     let kept_out = world.complete_sign_in(&cookie, TOTP, &code).await;
-    kept_out.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    kept_out.expect_error(401, "INVALID_TWO_FACTOR_COOKIE");
 }
 
 #[tokio::test]
@@ -335,7 +335,7 @@ async fn changing_the_second_factor_requires_the_password() {
     let all = ["disable", "get-totp-uri", "generate-backup-codes"];
     for name in all {
         let none = call(name, PASSWORD).await;
-        none.refused(400, "TWO_FACTOR_NOT_ENABLED");
+        none.expect_error(400, "TWO_FACTOR_NOT_ENABLED");
     }
     for (name, code) in [
         (TOTP, "TOTP_NOT_ENABLED"),
@@ -343,15 +343,15 @@ async fn changing_the_second_factor_requires_the_password() {
     ] {
         let body = json!({ "code": "123456" });
         let none = world.call_two_factor(&ada, name, body).await;
-        none.refused(400, code);
+        none.expect_error(400, code);
     }
     let authenticator = world.enable_second_factor(&ada).await;
     for name in ["enable"].into_iter().chain(all) {
         let refused = call(name, WRONG_PASSWORD).await;
-        refused.refused(400, "INVALID_PASSWORD");
+        refused.expect_error(400, "INVALID_PASSWORD");
     }
     let again = call("enable", PASSWORD).await;
-    again.refused(400, "TWO_FACTOR_ALREADY_ENABLED");
+    again.expect_error(400, "TWO_FACTOR_ALREADY_ENABLED");
     let shown = call("get-totp-uri", PASSWORD).await.expect(200);
     let expected = authenticator.secret.uri("iam.test", ADA);
     assert_eq!(shown.text("totpURI"), expected);
@@ -370,7 +370,7 @@ async fn a_wrong_password_does_not_reveal_a_second_factor() {
     let mut refusals = Vec::new();
     for (email, password) in [(ADA, WRONG_PASSWORD), (EVE, PASSWORD)] {
         let refused = world.sign_in(email, password).await;
-        let refused = refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        let refused = refused.expect_error(401, "INVALID_EMAIL_OR_PASSWORD");
         assert!(cookies(&refused).is_empty());
         refusals.push(without_request_id(refused));
     }

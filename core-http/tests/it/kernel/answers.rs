@@ -60,7 +60,7 @@ async fn bytes_are_sent_with_their_content_type() {
     );
     get_response(csv(), &[("accept", "application/json")])
         .await
-        .refused(406, "NOT_ACCEPTABLE");
+        .expect_error(406, "NOT_ACCEPTABLE");
     let described: Value = serde_json::from_str(of_rows(vec![csv()]).0.openapi()).unwrap();
     let content = &described["paths"]["/api/v1/a"]["get"]["responses"]["200"]["content"];
     assert_eq!(
@@ -81,7 +81,7 @@ async fn an_undeclared_content_type_is_500() {
     );
     get_response(undeclared, &[])
         .await
-        .refused(500, "INTERNAL_ERROR");
+        .expect_error(500, "INTERNAL_ERROR");
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn a_redirect_has_a_location_and_requires_a_redirection_status() {
     );
     get_response(to(row()), &[])
         .await
-        .refused(500, "INTERNAL_ERROR");
+        .expect_error(500, "INTERNAL_ERROR");
     let broken = answering!(
         row().success(&[StatusCode::FOUND]),
         Redirect,
@@ -152,7 +152,7 @@ async fn a_redirect_has_a_location_and_requires_a_redirection_status() {
     );
     get_response(broken, &[])
         .await
-        .refused(500, "INTERNAL_ERROR");
+        .expect_error(500, "INTERNAL_ERROR");
 }
 
 #[tokio::test]
@@ -193,6 +193,6 @@ async fn a_handler_that_panics_is_500_without_the_panic_message() {
     let panics = answering!(row(), (), panic!("internal detail"));
     let answer = get_response(panics, &[])
         .await
-        .refused(500, "INTERNAL_ERROR");
+        .expect_error(500, "INTERNAL_ERROR");
     assert!(!answer.json.to_string().contains("internal detail"));
 }

@@ -40,7 +40,7 @@ async fn a_key_can_be_used_again_after_a_day() {
     let _ = with_key(&world.stacks, &operator(), "k1", template("web")).await;
     world.tick(24 * 3_600 - 1);
     let early = with_key(&world.stacks, &operator(), "k1", template("api")).await;
-    early.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    early.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     world.tick(1);
     let late = with_key(&world.stacks, &operator(), "k1", template("api")).await;
     let _ = late.expect(201);
@@ -51,12 +51,12 @@ async fn a_refusal_is_replayed_and_a_validation_error_is_not() {
     let world = World::new();
     let _ = with_key(&world.stacks, &operator(), "k0", template("web")).await;
     let first = with_key(&world.stacks, &operator(), "k1", template("web")).await;
-    let first = first.refused(409, "CONFLICT");
+    let first = first.expect_error(409, "CONFLICT");
     let again = with_key(&world.stacks, &operator(), "k1", template("web")).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!((first.status, first.json), (again.status, again.json));
     let invalid = with_key(&world.stacks, &operator(), "k2", json!({})).await;
-    invalid.refused(400, "VALIDATION_ERROR");
+    invalid.expect_error(400, "VALIDATION_ERROR");
     let corrected = with_key(&world.stacks, &operator(), "k2", template("api")).await;
     let _ = corrected.expect(201);
 }
@@ -74,7 +74,7 @@ async fn of_concurrent_writes_with_one_key_one_takes_effect() {
         if answer.status == 201 {
             ids.push(answer.id());
         } else {
-            let refused = answer.refused(409, "IDEMPOTENCY_IN_PROGRESS");
+            let refused = answer.expect_error(409, "IDEMPOTENCY_IN_PROGRESS");
             assert_eq!(refused.header("retry-after"), "1");
         }
     }
@@ -89,7 +89,7 @@ async fn a_key_has_1_to_255_visible_characters() {
     let world = World::new();
     for bad in ["", "\"\"", "a b", &"k".repeat(256)] {
         let refused = with_key(&world.stacks, &operator(), bad, template("web")).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
     let longest = "k".repeat(255);
     let made = with_key(&world.stacks, &operator(), &longest, template("web")).await;
@@ -208,7 +208,7 @@ async fn an_endpoint_without_a_response_body_replays_refusals_and_store_conflict
         for replayed in ["", "true"] {
             let caller = operator();
             let answer = api.send(&caller, "DELETE", path, &headers, Value::Null);
-            let answer = answer.await.refused(status, code);
+            let answer = answer.await.expect_error(status, code);
             assert_eq!(answer.header("idempotency-replayed"), replayed, "{path}");
             said.push(answer.json["error"]["message"].clone());
         }
@@ -259,12 +259,12 @@ async fn a_key_is_the_same_at_every_spelling_of_a_path_and_refuses_other_request
     assert_eq!(alias.header("idempotency-replayed"), "true");
     assert_eq!(alias.json, first.json);
     let other = create(path, "two").await;
-    other.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    other.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     let elsewhere = world.create_platform("looms").await;
     let other = create(&path.replace("{id}", &elsewhere), "one").await;
-    other.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    other.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     let query = create("/api/v1/platforms/{id}/entities?x=1", "one").await;
-    query.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    query.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn a_refusal_of_access_is_not_stored_for_the_key() {
             .await
     };
     let stranger = member("ada", "other", Role::OWNER).unwrap();
-    create(&stranger).await.refused(404, "NOT_FOUND");
+    create(&stranger).await.expect_error(404, "NOT_FOUND");
     let now_a_member = member("ada", &platform, Role::OWNER).unwrap();
     let _ = create(&now_a_member).await.expect(201);
 }

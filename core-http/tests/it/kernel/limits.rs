@@ -22,7 +22,7 @@ async fn an_endpoint_has_one_limit_per_client_for_all_path_parameters() {
     }
     direct.clock.advance(Duration::from_millis(10_500));
     let refused = direct.get("/api/v1/things/new").await;
-    let refused = refused.refused(429, "RATE_LIMITED");
+    let refused = refused.expect_error(429, "RATE_LIMITED");
     assert_eq!(refused.header("ratelimit"), "\"default\";r=0;t=50");
     assert_eq!(refused.header("retry-after"), "50");
     assert_eq!(direct.post("/tick").await.status, StatusCode::NO_CONTENT);
@@ -38,7 +38,7 @@ async fn a_strict_endpoint_is_limited_to_ten_requests() {
         assert_eq!(direct.post("/guess").await.status, StatusCode::NO_CONTENT);
     }
     let refused = direct.post("/guess").await;
-    let refused = refused.refused(429, "RATE_LIMITED");
+    let refused = refused.expect_error(429, "RATE_LIMITED");
     assert_eq!(refused.header("ratelimit-policy"), "\"strict\";q=10;w=60");
 }
 

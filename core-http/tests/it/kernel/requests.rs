@@ -46,7 +46,9 @@ async fn an_invalid_json_body_is_refused_with_the_error_envelope() {
         ),
         ("text/plain", String::new(), 400, "VALIDATION_ERROR"),
     ] {
-        let refused = sent(&api, content_type, body).await.refused(status, code);
+        let refused = sent(&api, content_type, body)
+            .await
+            .expect_error(status, code);
         assert!(refused.json["error"]["details"].is_object());
     }
 }
@@ -68,7 +70,7 @@ async fn a_body_without_a_type_or_with_a_cors_safelisted_type_is_415() {
                 request = request.header("content-type", content_type);
             }
             let refused = direct.send(request, bytes_body("{}")).await;
-            refused.refused(415, "UNSUPPORTED_MEDIA_TYPE");
+            refused.expect_error(415, "UNSUPPORTED_MEDIA_TYPE");
         }
         let json =
             from(CLIENT, http::Method::POST, path).header("content-type", "application/json");
@@ -82,16 +84,16 @@ async fn the_body_limit_is_configurable_and_an_endpoint_can_override_it() {
     let world = World::with(|app| app.options.max_body_bytes = 100);
     let named = |length: usize| json!({ "name": "x".repeat(length) }).to_string();
     let refused = sent(&world.stacks, "application/json", named(100)).await;
-    refused.refused(413, "PAYLOAD_TOO_LARGE");
+    refused.expect_error(413, "PAYLOAD_TOO_LARGE");
     let refused = sent(&world.stacks, "application/json", named(50)).await;
-    refused.refused(400, "VALIDATION_ERROR");
+    refused.expect_error(400, "VALIDATION_ERROR");
     let api = super::table::with_body_limit(10);
     let _ = api
         .post(&operator(), "/things", json!("12345678"))
         .await
         .expect(204);
     let refused = api.post(&operator(), "/things", json!("123456789")).await;
-    refused.refused(413, "PAYLOAD_TOO_LARGE");
+    refused.expect_error(413, "PAYLOAD_TOO_LARGE");
 }
 
 #[tokio::test]
@@ -125,7 +127,7 @@ async fn a_405_lists_the_allowed_methods_and_head_is_get_without_a_body() {
     let refused = api
         .send(&operator(), "PUT", "/api/v1/stacks/web", &[], json!({}))
         .await;
-    let refused = refused.refused(405, "METHOD_NOT_ALLOWED");
+    let refused = refused.expect_error(405, "METHOD_NOT_ALLOWED");
     assert_eq!(refused.header("allow"), "GET, PATCH, HEAD");
     let get = api.get(&operator(), STACKS).await;
     let head = api
@@ -184,7 +186,9 @@ async fn the_service_key_authenticates_a_service_that_can_act_for_a_user() {
         (SERVICE_KEY, &["ada", "eve"], 401, "UNAUTHORIZED"),
         (SERVICE_KEY, &["é"], 401, "UNAUTHORIZED"),
     ] {
-        api.raw(keyed(token, users)).await.refused(status, code);
+        api.raw(keyed(token, users))
+            .await
+            .expect_error(status, code);
     }
 }
 
@@ -203,7 +207,7 @@ async fn every_service_serves_its_health_and_its_openapi_document() {
         assert_eq!(described.header("content-type"), "application/json");
         assert_eq!(described.bytes, api.0.openapi().as_bytes());
         let refused = api.post(&Caller::Anonymous, "/livez", Value::Null).await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
 }
 

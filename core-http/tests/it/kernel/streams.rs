@@ -20,7 +20,7 @@ async fn streams(world: &World, caller: &Caller, count: usize) -> Vec<Follower> 
 
 #[track_caller]
 fn assert_refused(answer: Answer) {
-    let refused = answer.refused(429, "RATE_LIMITED");
+    let refused = answer.expect_error(429, "RATE_LIMITED");
     assert_eq!(refused.json["error"]["details"]["limit"], LIMIT);
     assert_eq!(refused.header("retry-after"), "5");
 }

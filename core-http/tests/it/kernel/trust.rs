@@ -33,7 +33,7 @@ async fn after_ten_wrong_bearer_tokens_the_service_key_is_429_until_the_window_e
         from(CLIENT, Method::GET, "/own/1").header("x-core-service-key", SERVICE_KEY),
     ] {
         let refused = direct.send(request, empty_body()).await;
-        let refused = refused.refused(429, "RATE_LIMITED");
+        let refused = refused.expect_error(429, "RATE_LIMITED");
         assert_eq!(refused.header("retry-after"), "40");
         assert_eq!(
             refused.header("ratelimit-policy"),
@@ -61,7 +61,7 @@ async fn wrong_gateway_keys_count_as_failed_authentications() {
         assert_eq!(answer.status, StatusCode::NO_CONTENT);
     }
     let refused = direct.send(hop(SERVICE_KEY), empty_body()).await;
-    refused.refused(429, "RATE_LIMITED");
+    refused.expect_error(429, "RATE_LIMITED");
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_
         .provisioning
         .post(&operator(), UPGRADE, body.clone())
         .await;
-    refused.refused(409, "CONFLICT");
+    refused.expect_error(409, "CONFLICT");
     for environment in ["dev", "prod"] {
         let mut body = platform_body(&platform);
         body["environment"] = json!(environment);

@@ -83,7 +83,7 @@ async fn resources_belong_to_the_named_entity_or_to_the_platforms_own_tenant() {
         body["defaultEntityId"] = json!(entity);
         let body = body.clone();
         let refused = world.provisioning.post(&operator(), PLATFORM, body).await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
     assert_eq!(world.jobs(&platform).await.len(), 3);
 }
@@ -109,13 +109,13 @@ async fn a_deleted_platform_can_be_deprovisioned_but_not_provisioned() {
         let body = platform_body(&platform);
         world.provisioning.post(&operator(), path, body).await
     };
-    let refused = ask(PLATFORM).await.refused(409, "INVALID_STATE");
+    let refused = ask(PLATFORM).await.expect_error(409, "INVALID_STATE");
     assert_eq!(refused.json["error"]["details"]["status"], "deleted");
     let _ = ask(DEPROVISION).await.expect(202);
     // During a hard delete a single job removes everything.
     world.delete_platform(&platform, "delete").await;
     for path in [PLATFORM, DEPROVISION] {
-        ask(path).await.refused(409, "INVALID_STATE");
+        ask(path).await.expect_error(409, "INVALID_STATE");
     }
     assert_eq!(world.jobs(&platform).await.len(), 2);
 }

@@ -50,7 +50,7 @@ async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
         json!({ "jobId": job, "status": "QUEUED", "entryId": entry })
     );
     for refused in answers {
-        let refused = refused.refused(409, "DLQ_ENTRY_NOT_REPLAYABLE");
+        let refused = refused.expect_error(409, "DLQ_ENTRY_NOT_REPLAYABLE");
         let details = json!({ "status": "REPLAYED", "allowedFrom": ["PENDING"] });
         assert_eq!(refused.json["error"]["details"], details);
     }
@@ -125,11 +125,14 @@ async fn the_list_shows_pending_dead_letters_by_default() {
     ] {
         let path = format!("{DLQ}{query}");
         let refused = world.provisioning.get(&operator(), &path).await;
-        refused.refused(400, code);
+        refused.expect_error(400, code);
     }
     // The job of a discarded dead letter was cancelled by an operator, and is undone.
     world.settle_jobs().await;
     let discarded = world.replayed(&letters[1].2).await;
-    discarded.refused(409, "DLQ_ENTRY_NOT_REPLAYABLE");
-    world.replayed("nothing").await.refused(404, "NOT_FOUND");
+    discarded.expect_error(409, "DLQ_ENTRY_NOT_REPLAYABLE");
+    world
+        .replayed("nothing")
+        .await
+        .expect_error(404, "NOT_FOUND");
 }

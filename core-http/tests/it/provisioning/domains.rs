@@ -308,7 +308,7 @@ async fn a_domain_that_can_never_be_served_is_refused_without_a_job() {
     let (other, foreign) = world.platform_with_dns("looms").await;
     for record in ["nothing", &foreign] {
         let asked = shop.ask(&world, HOSTNAME, record).await;
-        asked.refused(404, "NOT_FOUND");
+        asked.expect_error(404, "NOT_FOUND");
     }
     let stack = world
         .get_record(&platform_path(&shop.platform, "/stacks"))
@@ -333,14 +333,14 @@ async fn a_domain_that_can_never_be_served_is_refused_without_a_job() {
         (&long, &shop.dns_record, "customHostname: too_long"),
     ] {
         let asked = shop.ask(&world, hostname, record).await;
-        let refused = asked.refused(400, "VALIDATION_ERROR");
+        let refused = asked.expect_error(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), [issue], "{hostname}");
     }
     assert_eq!(shop.jobs(&world).await, 0);
     shop.add(&world).await;
     shop.ask(&world, HOSTNAME, &second)
         .await
-        .refused(409, "CONFLICT");
+        .expect_error(409, "CONFLICT");
     assert_eq!(shop.jobs(&world).await, 1);
     // A platform can request a hostname that is active on another platform, and verify it.
     let domain = world.domain(&other, &foreign, "b.example.com").await;

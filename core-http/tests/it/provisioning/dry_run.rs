@@ -126,7 +126,7 @@ async fn a_dry_run_is_replayed_for_its_key_and_audited_once(world: World) {
     let wet = world
         .provisioning
         .send(&caller, "POST", PLATFORM, &key, body);
-    wet.await.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    wet.await.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
 }
 
 on_every_store! {
@@ -144,22 +144,22 @@ async fn a_dry_run_is_refused_like_the_real_request() {
     world
         .dry(PLATFORM, nobody, &[])
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     let path = format!("{DEPROVISION}?dryRun=true");
     let body = json!({ "platformId": platform });
     let member = plain_member(&platform);
     let asked = world.provisioning.post(&member, &path, body.clone()).await;
-    asked.refused(403, "FORBIDDEN");
+    asked.expect_error(403, "FORBIDDEN");
     let path = format!("{DEPROVISION}?dryRun=perhaps");
     let asked = world
         .provisioning
         .post(&operator(), &path, body.clone())
         .await;
-    asked.refused(400, "VALIDATION_ERROR");
+    asked.expect_error(400, "VALIDATION_ERROR");
     world.delete_platform(&platform, "delete").await;
     world
         .dry(DEPROVISION, body, &[])
         .await
-        .refused(409, "INVALID_STATE");
+        .expect_error(409, "INVALID_STATE");
     assert!(world.audit("job.planned").await.is_empty());
 }

@@ -110,14 +110,14 @@ async fn unauthorized_callers_and_unknown_event_ids_are_refused() {
         let answer = world
             .provisioning
             .send(&caller, "GET", &path, &headers, Value::Null);
-        answer.await.refused(status, code);
+        answer.await.expect_error(status, code);
     }
     let headers = [("accept", "text/html")];
     let caller = operator();
     let answer = world
         .provisioning
         .send(&caller, "GET", &path, &headers, Value::Null);
-    answer.await.refused(406, "NOT_ACCEPTABLE");
+    answer.await.expect_error(406, "NOT_ACCEPTABLE");
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,7 +38,7 @@ async fn a_feature_is_created_and_removed_and_repeated_requests_return_the_job(w
     let mut other = wanted.clone();
     other["featureVersion"] = json!("2");
     let refused = world.provisioning.post(&caller, ACTIVATE, other).await;
-    refused.refused(409, "CONFLICT");
+    refused.expect_error(409, "CONFLICT");
     let removed = world.queue_job(&caller, DEACTIVATE, wanted.clone()).await;
     let again = world.queue_job(&caller, DEACTIVATE, wanted.clone()).await;
     assert_eq!(again, removed);
@@ -46,7 +46,7 @@ async fn a_feature_is_created_and_removed_and_repeated_requests_return_the_job(w
     assert_eq!(status().await, "inactive");
     assert!(world.provider.names().is_empty());
     let refused = world.provisioning.post(&caller, DEACTIVATE, wanted).await;
-    refused.refused(409, "INVALID_STATE");
+    refused.expect_error(409, "INVALID_STATE");
     assert_eq!(world.jobs(&platform).await.len(), 2);
 }
 
@@ -130,7 +130,7 @@ async fn features_of_unknown_suspended_or_other_tenants_entities_are_refused() {
         for entity in ["nobody", &foreign] {
             let body = feature(&platform, entity);
             let refused = world.provisioning.post(&operator(), path, body).await;
-            refused.refused(404, "NOT_FOUND");
+            refused.expect_error(404, "NOT_FOUND");
         }
     }
     // A feature that the entity never had cannot be deactivated.
@@ -138,13 +138,13 @@ async fn features_of_unknown_suspended_or_other_tenants_entities_are_refused() {
         .provisioning
         .post(&operator(), DEACTIVATE, feature(&platform, &entity))
         .await;
-    never.refused(404, "NOT_FOUND");
+    never.expect_error(404, "NOT_FOUND");
     let path = platform_path(&platform, &format!("/entities/{entity}"));
     let _ = world
         .patch_record(&path, json!({ "status": "suspended" }))
         .await;
     let body = feature(&platform, &entity);
     let refused = world.provisioning.post(&operator(), ACTIVATE, body).await;
-    refused.refused(409, "INVALID_STATE");
+    refused.expect_error(409, "INVALID_STATE");
     assert!(world.jobs(&platform).await.is_empty());
 }

@@ -123,7 +123,7 @@ async fn repeated_suspensions_by_other_services_take_effect_once(world: World) {
         assert_eq!(world.status(&platform).await, "active");
         let nothing = json!({ "platformId": "nothing", "status": "suspended" });
         let refused = api.post(&operator(), STATUS, nothing).await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
     assert_eq!(world.audit("job_hold.set").await.len(), 2);
 }
@@ -166,7 +166,7 @@ async fn operators_create_and_delete_holds_over_http(world: World) {
         let lifted = world.provisioning.delete(&operator(), &path).await;
         assert_eq!(lifted.expect(204).json, Value::Null);
         let again = world.provisioning.delete(&operator(), &path).await;
-        again.refused(404, "NOT_FOUND");
+        again.expect_error(404, "NOT_FOUND");
         assert_eq!(world.hold_reason(&job).await, Value::Null);
         assert_eq!(world.next_job().await.as_deref(), Some(&*job), "{scope}");
     }
@@ -195,12 +195,12 @@ async fn the_hold_of_a_suspension_is_listed_and_ends_only_with_the_suspension() 
     assert_eq!(told, ["suspension", "platform", &*platform]);
     let path = format!("{HOLDS}/{}", hold["id"].as_str().unwrap());
     let refused = world.provisioning.delete(&operator(), &path).await;
-    refused.refused(409, "INVALID_STATE");
+    refused.expect_error(409, "INVALID_STATE");
     world
         .change_lifecycle_as_operator(&platform, "restore")
         .await;
     let gone = world.provisioning.get(&operator(), &path).await;
-    gone.refused(404, "NOT_FOUND");
+    gone.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -225,10 +225,10 @@ async fn a_hold_names_an_existing_target_and_no_other_fields() {
     ] {
         let asked = world.provisioning.post(&operator(), HOLDS, body).await;
         if status == 404 {
-            asked.refused(404, "NOT_FOUND");
+            asked.expect_error(404, "NOT_FOUND");
             continue;
         }
-        let refused = asked.refused(400, "VALIDATION_ERROR");
+        let refused = asked.expect_error(400, "VALIDATION_ERROR");
         let issue = &refused.json["error"]["details"]["issues"][0];
         assert_eq!(issue["path"], json!([field]));
     }

@@ -151,14 +151,14 @@ async fn a_list_has_the_matching_jobs_that_the_caller_can_see_newest_first() {
     }
     let path = format!("{JOBS}{of_second}");
     let foreign = world.provisioning.get(&owner, &path).await;
-    foreign.refused(404, "NOT_FOUND");
+    foreign.expect_error(404, "NOT_FOUND");
     let path = format!("{JOBS}?limit=1");
     let page = world.provisioning.get(&operator, &path).await.expect(200);
     let page = &page.json["pagination"];
     let next = page["nextCursor"].as_str().unwrap();
     let other = format!("{JOBS}?limit=1&status=QUEUED&cursor={next}");
     let refused = world.provisioning.get(&operator, &other).await;
-    refused.refused(400, "INVALID_CURSOR");
+    refused.expect_error(400, "INVALID_CURSOR");
     let wanted = json!({ "count": 1, "limit": 1, "cursor": null, "nextCursor": next });
     assert_eq!(*page, wanted);
 }
@@ -183,7 +183,7 @@ async fn callers_without_the_permission_to_read_jobs_get_403() {
     ] {
         let path = format!("{JOBS}{rest}");
         let refused = world.provisioning.get(&caller, &path).await;
-        refused.refused(403, "FORBIDDEN");
+        refused.expect_error(403, "FORBIDDEN");
     }
 }
 
@@ -245,6 +245,6 @@ async fn a_long_poll_of_a_job_returns_when_the_job_ends_or_the_wait_expires() {
     let ended = world.provisioning.get(&caller, &path).await;
     assert_eq!(ended.expect(200).text("status"), "FAILED");
     let hidden = world.provisioning.get(&owner("other"), &path).await;
-    hidden.refused(404, "NOT_FOUND");
+    hidden.expect_error(404, "NOT_FOUND");
     assert_eq!(again.elapsed(), Duration::ZERO);
 }

@@ -51,7 +51,7 @@ async fn an_onboarding_is_a_job_that_only_its_person_and_operators_see() {
     let path = format!("/api/v1/provision/jobs/{id}");
     for stranger in [bob.caller(), user_without_organization(), owner("engines")] {
         let hidden = world.provisioning.get(&stranger, &path).await;
-        hidden.refused(404, "NOT_FOUND");
+        hidden.expect_error(404, "NOT_FOUND");
     }
     assert_eq!(world.audit("onboarding.started").await.len(), 1);
 }
@@ -89,7 +89,7 @@ async fn a_repeated_request_returns_the_same_job_and_another_request_is_refused(
         let mut other = body.clone();
         other[field] = value;
         let refused = world.provision_onboarding(&operator(), other).await;
-        refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
+        refused.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     }
     assert_eq!(world.audit("onboarding.started").await.len(), 1);
 }
@@ -121,7 +121,7 @@ async fn the_onboarding_ids_of_different_callers_are_independent(world: World) {
     let path = "/api/v1/onboarding/status/o2";
     for stranger in [by_bob, user_without_organization()] {
         let hidden = world.registry.get(&stranger, path).await;
-        hidden.refused(404, "NOT_FOUND");
+        hidden.expect_error(404, "NOT_FOUND");
     }
 }
 
@@ -159,18 +159,18 @@ async fn persons_can_onboard_themselves_and_operators_any_existing_user() {
             .await
     };
     for other in [user_without_organization(), owner("engines")] {
-        ask(&other).await.refused(403, "FORBIDDEN");
+        ask(&other).await.expect_error(403, "FORBIDDEN");
     }
     let mut body = wanted("o1", "engines", &ada);
     body["userId"] = json!("nobody");
     let unknown = world.provision_onboarding(&operator(), body).await;
-    unknown.refused(404, "NOT_FOUND");
+    unknown.expect_error(404, "NOT_FOUND");
     let _ = ask(&ada.caller()).await.expect(202);
     // The slug is reserved before the platform exists, and taken afterwards.
     for _ in 0..2 {
         let body = wanted("o2", "engines", &ada);
         let again = world.provision_onboarding(&operator(), body).await;
-        again.refused(409, "SLUG_TAKEN");
+        again.expect_error(409, "SLUG_TAKEN");
         assert!(!world.is_slug_available("engines").await);
         world.run_jobs().await;
     }
@@ -215,6 +215,6 @@ async fn the_stack_template_of_an_onboarding_must_exist_and_be_active() {
     for (template, status, code) in [("nothing", 404, "NOT_FOUND"), ("web", 409, "INVALID_STATE")] {
         body["stackTemplateId"] = json!(template);
         let refused = world.provision_onboarding(&operator(), body.clone()).await;
-        refused.refused(status, code);
+        refused.expect_error(status, code);
     }
 }

@@ -94,7 +94,7 @@ async fn each_operation_is_allowed_from_its_states_and_a_refusal_lists_them() {
                 _ => json!(["QUEUED", "WAITING", "RUNNING", "FAILED"]),
             };
             let details = json!({ "status": status, "allowedFrom": from });
-            let refused = answer.refused(409, "INVALID_STATE");
+            let refused = answer.expect_error(409, "INVALID_STATE");
             assert_eq!(refused.json["error"]["details"], details, "{operation}");
         }
     }
@@ -103,7 +103,7 @@ async fn each_operation_is_allowed_from_its_states_and_a_refusal_lists_them() {
         let refused = world
             .operate_over_http(operation, "nothing", json!({}))
             .await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
 }
 

@@ -161,7 +161,7 @@ async fn a_repair_recreates_provisioned_objects_and_marks_other_missing_ones_as_
     let said = world
         .patch_record(&path, json!({ "status": "failed" }))
         .await;
-    let refused = said.refused(409, "INVALID_STATE");
+    let refused = said.expect_error(409, "INVALID_STATE");
     let allowed = &refused.json["error"]["details"]["allowedFrom"];
     assert_eq!(*allowed, json!(["provisioning"]));
     let again = world.reconcile(&platform, json!({ "repair": true })).await;

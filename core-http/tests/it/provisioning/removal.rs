@@ -52,7 +52,7 @@ async fn a_platform_is_purged_only_after_all_its_objects_are_removed(world: Worl
     let removal = world.removal_of(&platform).await;
     for _ in 0..2 {
         let refused = world.change_lifecycle(&platform, "delete", &caller).await;
-        refused.refused(409, "INVALID_STATE");
+        refused.expect_error(409, "INVALID_STATE");
         let failed = world.job(&removal).await;
         assert_eq!(failed["status"], "FAILED");
         let again = world
@@ -63,7 +63,7 @@ async fn a_platform_is_purged_only_after_all_its_objects_are_removed(world: Worl
         let under_way = world
             .change_lifecycle(&platform, "delete", &operator())
             .await;
-        under_way.refused(409, "INVALID_STATE");
+        under_way.expect_error(409, "INVALID_STATE");
         world.run_jobs().await;
     }
 

@@ -10,7 +10,7 @@ use crate::world::{World, operator, platform_path, resource_body};
 async fn refused(harness: &Harness, path: &str, body: Value, status: u16, code: &str) -> Value {
     let (caller, service) = (operator(), &harness.world.provisioning);
     let refused = service.post(&caller, path, body).await;
-    refused.refused(status, code).json["error"]["details"].clone()
+    refused.expect_error(status, code).json["error"]["details"].clone()
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn deprecated_and_empty_versions_can_be_activated_and_app_names_are_protec
         .registry
         .post(&caller, &path, resource_body(name))
         .await;
-    refused.refused(409, "CONFLICT");
+    refused.expect_error(409, "CONFLICT");
     world.queue_job(&caller, CREATE_APP, app).await;
     world.run_jobs().await;
     assert_eq!(harness.resource_records().await.len(), 2);

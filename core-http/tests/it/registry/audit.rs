@@ -112,7 +112,7 @@ async fn the_audit_log_across_platforms_is_filtered_by_platform_actor_event_and_
     for bad in ["from=yesterday", "to=2027-13-01T00:00:00Z"] {
         let path = format!("{AUDIT}?{bad}");
         let answer = world.registry.get(&operator(), &path).await;
-        answer.refused(400, "VALIDATION_ERROR");
+        answer.expect_error(400, "VALIDATION_ERROR");
     }
 }
 
@@ -136,7 +136,7 @@ async fn callers_other_than_operators_see_one_platform_of_their_organization() {
         (owner(&other), of_second),
         (user_without_organization(), String::new()),
     ] {
-        ask(caller, &query).await.refused(404, "NOT_FOUND");
+        ask(caller, &query).await.expect_error(404, "NOT_FOUND");
     }
 }
 

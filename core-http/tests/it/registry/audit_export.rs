@@ -110,7 +110,7 @@ async fn an_export_with_invalid_parameters_is_refused() {
     for bad in ["format=xml", "from=yesterday", "platformId=a%20b"] {
         export(&world, &owner(&platform), bad)
             .await
-            .refused(400, "VALIDATION_ERROR");
+            .expect_error(400, "VALIDATION_ERROR");
     }
     let own = export(&world, &owner(&platform), "").await.expect(200);
     assert_eq!(lines(&own).len(), 1);

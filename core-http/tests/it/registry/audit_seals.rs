@@ -456,7 +456,7 @@ async fn callers_other_than_operators_verify_only_their_own_platform() {
                 .registry
                 .get(&caller, &path)
                 .await
-                .refused(404, "NOT_FOUND");
+                .expect_error(404, "NOT_FOUND");
         }
     }
     for bad in ["after=-1", "after=x", "limit=0"] {
@@ -465,6 +465,6 @@ async fn callers_other_than_operators_verify_only_their_own_platform() {
             .registry
             .get(&operator(), &path)
             .await
-            .refused(400, "VALIDATION_ERROR");
+            .expect_error(400, "VALIDATION_ERROR");
     }
 }

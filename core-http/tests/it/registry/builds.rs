@@ -191,7 +191,7 @@ async fn seconds_are_accepted_up_to_the_end_of_the_year_9999() {
         for bad in [253_402_300_800, 1_000_000_000_000_000_000, i64::MAX, -1] {
             let body = json!({ field: bad });
             let refused = world.change_build(&platform, &build, body).await;
-            refused.refused(400, "VALIDATION_ERROR");
+            refused.expect_error(400, "VALIDATION_ERROR");
         }
     }
 }
@@ -245,7 +245,7 @@ async fn the_latest_build_is_the_newest_one_of_the_requested_environment() {
         .await;
     let nowhere = platform_path(&platform, "/builds/latest?env=moon");
     let refused = world.registry.get(&operator(), &nowhere).await;
-    refused.refused(400, "VALIDATION_ERROR");
+    refused.expect_error(400, "VALIDATION_ERROR");
     // An invalid request is reported before a missing build.
     for (body, status) in [(json!({ "buildStatus": "done" }), 400), (json!({}), 404)] {
         let answer = world.change_build(&platform, "nothing", body).await;

@@ -118,12 +118,12 @@ async fn an_unknown_key_is_invalid_and_one_that_was_never_set_is_not_found() {
     ] {
         for unknown in ["colours", "Features", "%20"] {
             let answer = ask(method, &format!("{unknown}{rest}")).await;
-            let refused = answer.refused(400, "VALIDATION_ERROR");
+            let refused = answer.expect_error(400, "VALIDATION_ERROR");
             assert_eq!(refused.issues(), ["configKey: pattern"]);
         }
         if method != "PUT" {
             let missing = ask(method, &format!("auth{rest}")).await;
-            missing.refused(404, "NOT_FOUND");
+            missing.expect_error(404, "NOT_FOUND");
         }
     }
     let all = world.get_record(&platform_path(&platform, "/config")).await;
@@ -136,27 +136,27 @@ async fn a_conditional_write_succeeds_only_for_the_expected_version() {
     let platform = world.create_platform("engines").await;
     for tag in ["*", "\"1\""] {
         let early = world.set_if(&platform, ("if-match", tag), json!(0)).await;
-        early.refused(412, "VERSION_CONFLICT");
+        early.expect_error(412, "VERSION_CONFLICT");
     }
     world
         .features(&platform, "")
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     let set = async |tag, value: i64| world.set_if(&platform, tag, json!(value)).await;
     let _ = set(IF_ABSENT, 1).await.expect(201);
     for value in [1, 2] {
         let late = set(IF_ABSENT, value).await;
-        late.refused(412, "VERSION_CONFLICT");
+        late.expect_error(412, "VERSION_CONFLICT");
     }
     let stale = set(("if-none-match", "\"1\""), 2).await;
-    stale.refused(412, "VERSION_CONFLICT");
+    stale.expect_error(412, "VERSION_CONFLICT");
     let _ = set(("if-none-match", "\"9\""), 2).await.expect(200);
     let _ = set(("if-match", "\"2\""), 3).await.expect(200);
     set(("if-match", "\"2\""), 4)
         .await
-        .refused(412, "VERSION_CONFLICT");
+        .expect_error(412, "VERSION_CONFLICT");
     let back = world.roll_back(&platform, &[("if-match", "\"2\"")], 1);
-    back.await.refused(412, "VERSION_CONFLICT");
+    back.await.expect_error(412, "VERSION_CONFLICT");
     assert_eq!(world.features(&platform, "").await.json["version"], 3);
 }
 
@@ -168,7 +168,7 @@ async fn a_value_is_limited_to_64_kib() {
     let value = |bytes: usize| json!("x".repeat(bytes - 2));
     let set = async |value| world.set_config(&platform, "env", of(&value)).await;
     let refused = set(value(64 * 1024 + 1)).await;
-    let refused = refused.refused(400, "VALIDATION_ERROR");
+    let refused = refused.expect_error(400, "VALIDATION_ERROR");
     assert_eq!(refused.issues(), ["configValue: too_long"]);
     let _ = set(value(64 * 1024)).await.expect(201);
 }
@@ -210,7 +210,7 @@ async fn every_version_can_be_read_compared_and_restored() {
         let path = platform_path(&platform, "/config/features");
         let (caller, body) = (admin(&platform), of(value));
         let set = world.registry.send(&caller, "PUT", &path, &[], body);
-        assert!(set.await.is_good());
+        assert!(set.await.is_success());
         world.tick(1);
     }
     let first = json!({
@@ -252,19 +252,19 @@ async fn every_version_can_be_read_compared_and_restored() {
 
     for rest in ["/history/9", "/history/0", "/history/01", "/history/x"] {
         let missing = world.features(&platform, rest).await;
-        missing.refused(404, "NOT_FOUND");
+        missing.expect_error(404, "NOT_FOUND");
     }
-    diff(1, 9).await.refused(404, "NOT_FOUND");
-    diff(0, 1).await.refused(400, "VALIDATION_ERROR");
+    diff(1, 9).await.expect_error(404, "NOT_FOUND");
+    diff(0, 1).await.expect_error(400, "VALIDATION_ERROR");
     let half = world.features(&platform, "/diff?from=1").await;
     assert_eq!(
-        half.refused(400, "VALIDATION_ERROR").issues(),
+        half.expect_error(400, "VALIDATION_ERROR").issues(),
         ["to: required"]
     );
     let unknown = world.roll_back(&platform, &[], 9).await;
-    unknown.refused(404, "NOT_FOUND");
+    unknown.expect_error(404, "NOT_FOUND");
     let none = world.roll_back(&platform, &[], 0).await;
-    none.refused(400, "VALIDATION_ERROR");
+    none.expect_error(400, "VALIDATION_ERROR");
 }
 
 async fn concurrent_writes_get_versions_without_gaps_and_none_is_lost(world: World) {
@@ -283,7 +283,7 @@ async fn concurrent_writes_get_versions_without_gaps_and_none_is_lost(world: Wor
     let told: BTreeMap<i64, Value> = answers
         .into_iter()
         .map(|answer| {
-            assert!(answer.is_good(), "{}", answer.json);
+            assert!(answer.is_success(), "{}", answer.json);
             let version = answer.json["version"].as_i64().unwrap();
             (version, answer.json["configValue"].clone())
         })

@@ -112,7 +112,7 @@ async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
             json!({ "errorMessage": "x" }),
         ] {
             let late = world.patch_record(&path, change).await;
-            late.refused(409, "INVALID_STATE");
+            late.expect_error(409, "INVALID_STATE");
         }
         // A request that changes nothing is accepted.
         let same = json!({ "status": end, "errorMessage": null });
@@ -122,7 +122,7 @@ async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
     let path = one(&platform, &deploying);
     for field in ["fileCount", "totalBytes"] {
         let negative = world.patch_record(&path, json!({ field: -1 })).await;
-        let negative = negative.refused(400, "VALIDATION_ERROR");
+        let negative = negative.expect_error(400, "VALIDATION_ERROR");
         assert_eq!(negative.issues(), [format!("{field}: too_small")]);
     }
 }
@@ -140,7 +140,7 @@ async fn a_repeated_key_returns_the_deployment_in_its_current_state() {
         let mut reused = body("build-1");
         reused[field] = json!(other);
         let refused = world.enter_deployment(&platform, reused).await;
-        refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
+        refused.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     }
     let other = world.create_platform("looms").await;
     assert_ne!(world.create_deployment_id(&other, "build-1").await, id);
@@ -148,7 +148,7 @@ async fn a_repeated_key_returns_the_deployment_in_its_current_state() {
         let mut bad = body("build-2");
         bad["branch"] = json!(branch);
         let refused = world.enter_deployment(&platform, bad).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
 }
 
@@ -191,7 +191,7 @@ async fn a_list_has_the_newest_deployments_up_to_its_exact_limit() {
     ] {
         let path = platform_path(&platform, &format!("/deployments?{bad}"));
         let refused = world.registry.get(&operator(), &path).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
 }
 

@@ -73,7 +73,9 @@ async fn a_record_exists_at_both_paths_until_its_deletion_frees_the_hostname() {
     for path in [&below_stack, &below_platform] {
         world.assert_missing(path).await;
     }
-    delete(&world, &below_stack).await.refused(404, "NOT_FOUND");
+    delete(&world, &below_stack)
+        .await
+        .expect_error(404, "NOT_FOUND");
     let again = place.ask(&world, "xn--bcher-kva.example.org").await;
     let again = again.expect(201).id();
     let listed = world.get_record(&place.of_stack("")).await;
@@ -94,7 +96,7 @@ async fn a_hostname_is_unique_within_a_platform_and_not_across_platforms() {
     );
     let _ = own.ask(&world, "shop.example.org").await.expect(201);
     let again = own.ask(&world, "SHOP.example.org").await;
-    again.refused(409, "CONFLICT");
+    again.expect_error(409, "CONFLICT");
     for hostname in ["shop.example.org", "*.shop.example.org"] {
         let _ = foreign.ask(&world, hostname).await.expect(201);
     }
@@ -104,7 +106,10 @@ async fn a_hostname_is_unique_within_a_platform_and_not_across_platforms() {
         "localhost",
         "a.*.example.org",
     ] {
-        let refused = own.ask(&world, bad).await.refused(400, "VALIDATION_ERROR");
+        let refused = own
+            .ask(&world, bad)
+            .await
+            .expect_error(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), ["hostname: invalid_format"], "{bad}");
     }
 }
@@ -131,13 +136,13 @@ async fn stack_and_resource_must_belong_to_the_platform_and_the_record_to_the_st
         (&"nothing".to_owned(), &own.resource),
     ] {
         let asked = world.request_dns_record(platform, stack, resource, "a.example.org");
-        asked.await.refused(404, "NOT_FOUND");
+        asked.await.expect_error(404, "NOT_FOUND");
     }
     let record = own.ask(&world, "a.example.org").await.expect(201).id();
     for stack in [&second, &foreign.stack] {
         let path = platform_path(platform, &format!("/stacks/{stack}/dns/{record}"));
         world.assert_missing(&path).await;
-        delete(&world, &path).await.refused(404, "NOT_FOUND");
+        delete(&world, &path).await.expect_error(404, "NOT_FOUND");
     }
     let path = platform_path(platform, &format!("/stacks/{}/dns", foreign.stack));
     world.assert_missing(&path).await;
@@ -160,12 +165,12 @@ async fn a_record_must_be_deleted_before_its_target_and_after_its_domains() {
         format!("{entity}?cascade=true&dryRun=true"),
         place.of_stack(&format!("/{record}")),
     ] {
-        let refused = delete(&world, &path).await.refused(409, "CONFLICT");
+        let refused = delete(&world, &path).await.expect_error(409, "CONFLICT");
         assert!(refused.json["error"]["details"].is_object(), "{path}");
     }
     let status = json!({ "status": "deleted" });
     let changed = world.patch_record(&place.resource(), status.clone()).await;
-    changed.refused(409, "CONFLICT");
+    changed.expect_error(409, "CONFLICT");
     for path in [
         platform_path(&place.platform, &format!("/domains/{domain}")),
         place.of_stack(&format!("/{record}")),
@@ -239,7 +244,7 @@ async fn winners(asked: Vec<impl Future<Output = Answer>>) -> usize {
     let answers = join_all(asked).await;
     let mut statuses = answers.iter().map(|answer| answer.status.as_u16());
     assert!(statuses.all(|status| [201, 409].contains(&status)));
-    answers.iter().filter(|answer| answer.is_good()).count()
+    answers.iter().filter(|answer| answer.is_success()).count()
 }
 
 async fn concurrent_claims_give_a_hostname_once_to_each_platform(world: World) {
@@ -289,9 +294,9 @@ async fn concurrent_activations_of_a_hostname_succeed_for_one_platform(world: Wo
             |domain: usize| world.patch_record(&domains[domain], json!({ "status": "active" }));
         let (first, second) = join(given(0), given(1)).await;
         let answers = [&first, &second].map(|answer| answer.status.as_u16());
-        let told = |answer: &Answer| answer.is_good() || answer.status == 409;
+        let told = |answer: &Answer| answer.is_success() || answer.status == 409;
         assert!(told(&first) && told(&second), "{answers:?}");
-        assert_ne!(first.is_good(), second.is_good(), "{answers:?}");
+        assert_ne!(first.is_success(), second.is_success(), "{answers:?}");
     }
 }
 

@@ -351,7 +351,7 @@ async fn a_status_moves_by_the_table_and_only_an_active_domain_has_a_verificatio
                     "{hostname}"
                 );
             } else {
-                answer.refused(409, "INVALID_STATE");
+                answer.expect_error(409, "INVALID_STATE");
                 assert_eq!(
                     world.find_listed_domain(&platform, &domain).await["status"],
                     from
@@ -368,7 +368,7 @@ async fn a_verification_time_can_only_be_set_on_an_active_domain() {
     let place = DomainFixture::of(&world).await;
     let at_first = json!({ "verifiedAt": 1_700_000_000 });
     let early = world.patch_record(&place.path(), at_first.clone()).await;
-    early.refused(409, "INVALID_STATE");
+    early.expect_error(409, "INVALID_STATE");
     // An owner must prove the ownership of a domain and cannot claim it.
     for said in [json!({ "status": "active" }), at_first] {
         let owner = owner(&place.platform);
@@ -401,7 +401,7 @@ async fn a_verification_time_can_only_be_set_on_an_active_domain() {
         json!({ "verifiedAt": 253_402_300_800_i64 }),
     ] {
         let refused = world.patch_record(&place.path(), bad).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
 }
 
@@ -420,7 +420,7 @@ async fn a_tenant_cannot_set_a_certificate_status_that_requires_verification() {
         "active",
         "expired",
     ] {
-        say(claim).await.refused(403, "FORBIDDEN");
+        say(claim).await.expect_error(403, "FORBIDDEN");
     }
     for status in ["failed", "pending_validation"] {
         let said = say(status).await.expect(200);
@@ -440,12 +440,12 @@ async fn a_domain_that_is_taken_or_can_never_be_verified_is_refused() {
     let place = DomainFixture::of(&world).await;
     let (_, foreign_record) = world.platform_with_dns("looms").await;
     let again = world.request_domain(&place.platform, &place.dns_record, "SHOP.example.com");
-    let refused = again.await.refused(409, "CONFLICT");
+    let refused = again.await.expect_error(409, "CONFLICT");
     let message = &refused.json["error"]["message"];
     assert_eq!(message, "This hostname is a custom domain already.");
     for record in [foreign_record.as_str(), "nothing"] {
         let asked = world.request_domain(&place.platform, record, "other.example.com");
-        asked.await.refused(404, "NOT_FOUND");
+        asked.await.expect_error(404, "NOT_FOUND");
     }
     let label = "a".repeat(57);
     let long = format!("{label}.{label}.{label}.{label}.example");
@@ -463,7 +463,7 @@ async fn a_domain_that_is_taken_or_can_never_be_verified_is_refused() {
             json!({ "dnsRecordId": place.dns_record, "hostname": hostname, "targetDns": target });
         let path = platform_path(&place.platform, "/domains");
         let asked = world.registry.post(&operator(), &path, body).await;
-        let refused = asked.refused(400, "VALIDATION_ERROR");
+        let refused = asked.expect_error(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), [issue], "{hostname}");
     }
 }
@@ -486,7 +486,7 @@ async fn a_hostname_belongs_to_the_platform_that_verified_it_last() {
     // An unverified domain takes nothing, and its status cannot be set to active.
     let said = json!({ "status": "active" });
     let said = world.patch_record(&second.path(), said).await;
-    said.refused(409, "CONFLICT");
+    said.expect_error(409, "CONFLICT");
     assert_eq!(first.status(&world).await, "active");
     assert_eq!(second.missing(&world).await, ["TXT"]);
     world.create_records(&second.platform, &second.domain).await;
@@ -555,5 +555,5 @@ async fn operators_see_the_pending_domains_of_all_platforms_oldest_first() {
     ];
     assert_eq!(pending, json!({ "data": wanted }));
     let refused = world.registry.get(&owner(&other), path).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
 }

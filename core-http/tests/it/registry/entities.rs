@@ -30,7 +30,9 @@ async fn a_tenant_has_no_parent_and_a_subtenant_has_one_of_the_same_platform() {
         ("tenant", json!("nothing"), "parentId: not_allowed"),
         ("subtenant", Value::Null, "parentId: required"),
     ] {
-        let refused = add(kind, parent).await.refused(400, "VALIDATION_ERROR");
+        let refused = add(kind, parent)
+            .await
+            .expect_error(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), [issue]);
     }
     let below = add("subtenant", json!(tenant)).await.expect(201);
@@ -43,7 +45,7 @@ async fn a_tenant_has_no_parent_and_a_subtenant_has_one_of_the_same_platform() {
     for parent in [foreign, "nothing".to_owned(), below.id()] {
         add("subtenant", json!(parent))
             .await
-            .refused(404, "NOT_FOUND");
+            .expect_error(404, "NOT_FOUND");
     }
 }
 
@@ -63,9 +65,9 @@ async fn slugs_are_unique_among_siblings_that_are_not_deleted() {
     let at_the_top = world
         .add_entity(&platform, "tenant", "one", Value::Null)
         .await;
-    at_the_top.refused(409, "SLUG_TAKEN");
+    at_the_top.expect_error(409, "SLUG_TAKEN");
     let child = below(&first).await.expect(201).id();
-    below(&first).await.refused(409, "SLUG_TAKEN");
+    below(&first).await.expect_error(409, "SLUG_TAKEN");
     let _ = below(&second).await.expect(201);
     world.delete_record(&one(&platform, &child)).await;
     let _ = below(&first).await.expect(201);
@@ -91,7 +93,7 @@ async fn a_tree_has_sixteen_levels_and_lists_ancestors_root_first_and_descendant
     let too_deep = world
         .add_entity(&platform, "subtenant", "level", json!(last))
         .await;
-    too_deep.refused(409, "CONFLICT");
+    too_deep.expect_error(409, "CONFLICT");
     assert_eq!(shown(last, "ancestors").await, line[..15]);
     assert_eq!(shown(&line[0], "descendants").await, line[1..]);
 
@@ -124,12 +126,12 @@ async fn an_entity_with_children_or_resources_cannot_be_deleted() {
     for (entity, children, resources) in [(&parent, 1, 0), (&child, 0, 1)] {
         let refused = delete(&one(&platform, entity))
             .await
-            .refused(409, "CONFLICT");
+            .expect_error(409, "CONFLICT");
         let details = json!({
             "children": children, "resources": resources, "stacks": 0, "features": 0,
         });
         assert_eq!(refused.json["error"]["details"], details);
-        set(entity, "deleted").await.refused(409, "CONFLICT");
+        set(entity, "deleted").await.expect_error(409, "CONFLICT");
     }
     let _ = delete(&platform_path(&platform, &format!("/resources/{resource}")))
         .await
@@ -141,11 +143,11 @@ async fn an_entity_with_children_or_resources_cannot_be_deleted() {
     for entity in [&parent, &child] {
         delete(&one(&platform, entity))
             .await
-            .refused(404, "NOT_FOUND");
+            .expect_error(404, "NOT_FOUND");
         for list in ["", "/descendants", "/ancestors", "/resources"] {
             let path = format!("{}{list}", one(&platform, entity));
             let missing = world.registry.get(&caller, &path).await;
-            missing.refused(404, "NOT_FOUND");
+            missing.expect_error(404, "NOT_FOUND");
         }
     }
 }
@@ -163,7 +165,7 @@ async fn an_operator_can_delete_a_whole_tree_with_its_resources() {
     }
     let tree = format!("{}?cascade=true", one(&platform, &root));
     let refused = world.registry.delete(&owner(&platform), &tree).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     let name = json!({ "name": "Root" });
     let renamed = world.patch_record(&one(&platform, &root), name).await;
     let _ = renamed.expect(200);
@@ -222,7 +224,7 @@ async fn nothing_can_be_added_to_or_below_a_suspended_entity() {
     set("suspended").await;
     for entity in [&parent, &child] {
         for answer in add(entity, 0).await {
-            answer.refused(409, "INVALID_STATE");
+            answer.expect_error(409, "INVALID_STATE");
         }
     }
     set("active").await;
@@ -254,6 +256,6 @@ async fn the_list_is_filtered_by_type() {
         assert_eq!(list(query).await.expect(200).each("id"), wanted, "{query}");
     }
     for query in ["?type=moon", "?includeDeleted=maybe"] {
-        list(query).await.refused(400, "VALIDATION_ERROR");
+        list(query).await.expect_error(400, "VALIDATION_ERROR");
     }
 }

@@ -134,7 +134,7 @@ async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
             .registry
             .get(&operator(), &path)
             .await
-            .refused(400, "VALIDATION_ERROR");
+            .expect_error(400, "VALIDATION_ERROR");
     }
     let (header, path) = (
         [("last-event-id", "x")],
@@ -144,7 +144,7 @@ async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
         .registry
         .send(&operator(), "GET", &path, &header, Value::Null)
         .await;
-    answer.refused(400, "VALIDATION_ERROR");
+    answer.expect_error(400, "VALIDATION_ERROR");
     for (caller, query) in [
         (owner(&platform), format!("platformId={other}")),
         (user_without_organization(), String::new()),
@@ -154,7 +154,7 @@ async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
             .registry
             .get(&caller, &path)
             .await
-            .refused(404, "NOT_FOUND");
+            .expect_error(404, "NOT_FOUND");
     }
 }
 

@@ -49,7 +49,7 @@ async fn a_feature_with_an_invalid_id_can_be_listed_and_deactivated_but_not_acti
     let listed = world.get_record(&path).await;
     assert_eq!(listed.each("status"), ["inactive"]);
     let again = ask(&world, &entity, "activate", "@core/search").await;
-    again.refused(400, "VALIDATION_ERROR");
+    again.expect_error(400, "VALIDATION_ERROR");
 }
 
 #[tokio::test]
@@ -62,13 +62,13 @@ async fn the_resource_of_a_feature_cannot_be_deleted_before_the_feature_ends() {
     let path = one(listed.each("id")[0]);
     for caller in [operator(), owner(&platform)] {
         let deleted = world.registry.delete(&caller, &path).await;
-        let refused = deleted.refused(409, "CONFLICT");
+        let refused = deleted.expect_error(409, "CONFLICT");
         let details = &refused.json["error"]["details"];
         let wanted = json!({ "featureId": "search", "status": "active" });
         assert_eq!(*details, wanted);
         let body = json!({ "status": "deleted" });
         let changed = world.registry.patch(&caller, &path, body).await;
-        changed.refused(409, "CONFLICT");
+        changed.expect_error(409, "CONFLICT");
     }
     // A worker that does not belong to a feature.
     let mut other = resource_body("other");

@@ -235,7 +235,10 @@ async fn of_concurrent_activations_of_a_feature_one_queues_a_job(world: World) {
 #[tokio::test]
 async fn activation_response_reports_the_feature_status() {
     let harness = Harness::new().await;
-    harness.deactivate("search").await.refused(404, "NOT_FOUND");
+    harness
+        .deactivate("search")
+        .await
+        .expect_error(404, "NOT_FOUND");
     let first = harness.activate("search", "1").await.expect(202);
     for status in ["pending", "active"] {
         let same = harness.activate("search", "1").await.expect(200);
@@ -246,7 +249,7 @@ async fn activation_response_reports_the_feature_status() {
         let other = harness
             .activate("search", "2")
             .await
-            .refused(409, "CONFLICT");
+            .expect_error(409, "CONFLICT");
         let details = json!({ "featureVersion": "1", "status": status });
         assert_eq!(other.json["error"]["details"], details);
         assert!(
@@ -265,13 +268,13 @@ async fn activation_response_reports_the_feature_status() {
         harness
             .activate("search", version)
             .await
-            .refused(409, "INVALID_STATE");
+            .expect_error(409, "INVALID_STATE");
     }
     harness.world.run_jobs().await;
     harness
         .deactivate("search")
         .await
-        .refused(409, "INVALID_STATE");
+        .expect_error(409, "INVALID_STATE");
     assert_eq!(harness.world.jobs(&harness.platform).await.len(), 2);
     // The feature does not exist in another environment.
     let path = harness.path("/features/search?env=stg");
@@ -280,12 +283,12 @@ async fn activation_response_reports_the_feature_status() {
         harness
             .activate(word, "1")
             .await
-            .refused(400, "VALIDATION_ERROR");
+            .expect_error(400, "VALIDATION_ERROR");
     }
     harness
         .deactivate("")
         .await
-        .refused(400, "VALIDATION_ERROR");
+        .expect_error(400, "VALIDATION_ERROR");
     let suspended = json!({ "status": "suspended" });
     let suspended = harness
         .world
@@ -296,7 +299,7 @@ async fn activation_response_reports_the_feature_status() {
         harness
             .activate("search", version)
             .await
-            .refused(409, "INVALID_STATE");
+            .expect_error(409, "INVALID_STATE");
     }
 }
 
@@ -312,7 +315,7 @@ async fn an_entity_has_at_most_200_features_per_environment() {
     harness
         .activate("one-more", "1")
         .await
-        .refused(409, "LIMIT_REACHED");
+        .expect_error(409, "LIMIT_REACHED");
     let _ = harness.activate("f0", "1").await.expect(200);
     let elsewhere = json!({ "featureId": "one-more", "version": "1", "environment": "dev" });
     let _ = harness.post("activate", elsewhere).await.expect(202);
@@ -493,7 +496,7 @@ async fn an_entity_with_a_feature_in_use_can_only_be_deleted_in_a_cascade() {
         world.registry.delete(&operator(), &path).await
     };
     let refused = async |resources: u64| {
-        let refused = delete("").await.refused(409, "CONFLICT");
+        let refused = delete("").await.expect_error(409, "CONFLICT");
         let details = json!({
             "children": 0, "resources": resources, "stacks": 0, "features": 1,
         });
@@ -522,7 +525,7 @@ async fn an_entity_with_a_feature_in_use_can_only_be_deleted_in_a_cascade() {
     harness
         .activate("search", "1")
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     world.run_jobs().await;
     assert_eq!(
         world.job(&late).await["error"]["message"],
@@ -590,5 +593,5 @@ async fn a_manifest_lists_active_features_by_id_and_its_entity_tag_covers_its_co
     assert_eq!(elsewhere.json["features"], json!([]));
     let nowhere = harness.path("/manifest?env=moon");
     let refused = world.registry.get(&operator(), &nowhere).await;
-    refused.refused(400, "VALIDATION_ERROR");
+    refused.expect_error(400, "VALIDATION_ERROR");
 }

@@ -226,7 +226,7 @@ async fn names_in_operator_zones_are_for_operators_except_below_the_platforms_sl
         "shopengines.example.net",
     ] {
         let refused = shop.enter(&world, &caller, reserved).await;
-        refused.refused(403, "HOSTNAME_RESERVED");
+        refused.expect_error(403, "HOSTNAME_RESERVED");
     }
     for own in [
         "engines.example.net",
@@ -244,7 +244,7 @@ async fn names_in_operator_zones_are_for_operators_except_below_the_platforms_sl
         "dnsRecordId": record, "hostname": "www.example.net", "targetDns": "looms.example.net",
     });
     let asked = world.registry.post(&caller, &path, body).await;
-    asked.refused(403, "HOSTNAME_RESERVED");
+    asked.expect_error(403, "HOSTNAME_RESERVED");
 }
 
 #[tokio::test]
@@ -442,12 +442,12 @@ async fn a_failed_record_is_served_after_the_same_record_is_added_again() {
     let record = shop.record(&world, HOSTNAME).await;
     let caller = owner(&shop.platform);
     let twice = shop.enter(&world, &caller, HOSTNAME).await;
-    twice.refused(409, "CONFLICT");
+    twice.expect_error(409, "CONFLICT");
     world.run_jobs().await;
     world.advance_and_run(8 * DAY).await;
     assert_eq!(shop.status(&world, &record).await, "failed");
     let other = shop.enter_as(&world, &caller, HOSTNAME, "cname").await;
-    other.refused(409, "CONFLICT");
+    other.expect_error(409, "CONFLICT");
     assert_eq!(shop.record(&world, HOSTNAME).await, record);
     assert_eq!(shop.status(&world, &record).await, "pending");
     shop.prove(&world, &record).await;

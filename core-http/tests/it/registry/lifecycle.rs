@@ -43,7 +43,7 @@ async fn every_operation_is_allowed_from_the_statuses_of_the_table_and_no_others
                 let _ = answer.expect(200);
                 assert_eq!(world.status(&platform).await, target, "{step} {status}");
             } else {
-                let details = &answer.refused(409, "INVALID_STATE").json["error"]["details"];
+                let details = &answer.expect_error(409, "INVALID_STATE").json["error"]["details"];
                 let wanted = json!({ "status": status, "allowedFrom": sources });
                 assert_eq!(*details, wanted, "{step}");
                 assert_eq!(world.status(&platform).await, status, "{step}");
@@ -67,7 +67,7 @@ async fn a_deleted_platform_can_be_restored_for_thirty_days() {
         .change_lifecycle_as_operator(&in_time, "restore")
         .await;
     let refused = world.change_lifecycle(&late, "restore", &operator()).await;
-    refused.refused(409, "INVALID_STATE");
+    refused.expect_error(409, "INVALID_STATE");
     assert_eq!(world.status(&late).await, "deleted");
 }
 
@@ -148,7 +148,7 @@ async fn every_operation_writes_one_record_entry_and_message_and_a_refused_one_n
         assert_eq!(messages(&world).await.pop(), Some(message));
         if step != "soft-delete" {
             let again = world.change_lifecycle(&platform, step, &operator()).await;
-            again.refused(409, "INVALID_STATE");
+            again.expect_error(409, "INVALID_STATE");
             assert_eq!(written().await, [expected; 3], "{step} refused");
         }
     }
@@ -179,11 +179,11 @@ async fn only_operators_can_lift_a_suspension_by_an_operator(world: World) {
     let try_all = async || {
         for step in ["restore", "cancel", "soft-delete", "delete"] {
             let refused = world.change_lifecycle(&platform, step, &caller).await;
-            refused.refused(451, "PLATFORM_SUSPENDED");
+            refused.expect_error(451, "PLATFORM_SUSPENDED");
         }
         let (path, body) = (platform_path(&platform, ""), json!({ "status": "active" }));
         let refused = world.registry.patch(&caller, &path, body).await;
-        refused.refused(451, "PLATFORM_SUSPENDED");
+        refused.expect_error(451, "PLATFORM_SUSPENDED");
     };
     world
         .change_lifecycle_as_operator(&platform, "suspend")
@@ -200,7 +200,7 @@ async fn only_operators_can_lift_a_suspension_by_an_operator(world: World) {
     let by_admin = world
         .change_lifecycle(&platform, "restore", &admin(&platform))
         .await;
-    by_admin.refused(403, "FORBIDDEN");
+    by_admin.expect_error(403, "FORBIDDEN");
     let _ = world
         .change_lifecycle(&platform, "restore", &caller)
         .await

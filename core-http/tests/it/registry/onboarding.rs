@@ -133,14 +133,14 @@ async fn the_slug_of_a_pending_onboarding_is_reserved_for_it() {
         world.patch_record(&platform_path(&deleted, ""), back).await,
     ];
     for refused in refusals {
-        refused.refused(409, "SLUG_TAKEN");
+        refused.expect_error(409, "SLUG_TAKEN");
     }
     world.run_jobs().await;
     assert_eq!(world.platform_count().await, 1);
     let again = world
         .start_onboarding(&user_without_organization(), "old")
         .await;
-    again.refused(409, "SLUG_TAKEN");
+    again.expect_error(409, "SLUG_TAKEN");
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn the_slug_of_an_organization_is_taken_and_a_malformed_slug_is_refused() 
     assert!(!world.is_slug_available("engines").await);
     let path = "/api/v1/onboarding/slug/Not%20A%20Slug";
     let bad = world.registry.get(&user_without_organization(), path).await;
-    let bad = bad.refused(400, "VALIDATION_ERROR");
+    let bad = bad.expect_error(400, "VALIDATION_ERROR");
     assert_eq!(bad.issues(), ["slug: pattern"]);
 }
 
@@ -173,7 +173,7 @@ async fn an_onboarding_is_visible_to_its_requester_its_person_and_operators() {
         let _ = world.onboarding_status(&caller, id).await.expect(200);
     }
     let refused = world.onboarding_status(&stranger, id).await;
-    refused.refused(404, "NOT_FOUND");
+    refused.expect_error(404, "NOT_FOUND");
     // An id that a caller chooses is separate for each caller.
     let [ada, eve] = ["ada@example.org", "eve@example.org"].map(|email| world.sign_up(email));
     let (ada, eve) = (ada.await, eve.await);
@@ -191,7 +191,7 @@ async fn an_onboarding_is_visible_to_its_requester_its_person_and_operators() {
         assert_eq!(seen, [json!(slug), json!("given")]);
     }
     let refused = world.onboarding_status(&stranger, "given").await;
-    refused.refused(404, "NOT_FOUND");
+    refused.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn a_template_must_exist_and_be_active() {
             .registry
             .post(&user_without_organization(), START, body)
             .await;
-        refused.refused(status, code);
+        refused.expect_error(status, code);
     }
     assert!(world.is_slug_available("p").await);
 }

@@ -35,18 +35,18 @@ async fn a_slug_is_unique_among_platforms_that_are_not_deleted() {
         let body = again.clone();
         world.registry.post(&operator(), PLATFORMS, body).await
     };
-    create().await.refused(409, "SLUG_TAKEN");
+    create().await.expect_error(409, "SLUG_TAKEN");
     world.change_lifecycle_as_operator(&first, "cancel").await;
-    create().await.refused(409, "SLUG_TAKEN");
+    create().await.expect_error(409, "SLUG_TAKEN");
     world
         .change_lifecycle_as_operator(&first, "soft-delete")
         .await;
     let _ = create().await.expect(201);
     let restored = world.change_lifecycle(&first, "restore", &operator()).await;
-    restored.refused(409, "SLUG_TAKEN");
+    restored.expect_error(409, "SLUG_TAKEN");
     let (path, back) = (platform_path(&first, ""), json!({ "status": "active" }));
     let set = world.patch_record(&path, back).await;
-    set.refused(409, "SLUG_TAKEN");
+    set.expect_error(409, "SLUG_TAKEN");
     assert_eq!(world.status(&first).await, "deleted");
 }
 
@@ -101,10 +101,10 @@ async fn only_operators_can_give_a_platform_more_than_the_entry_tier() {
     for tier in ["growth", "scale"] {
         create(owner(&platform), tier)
             .await
-            .refused(403, "FORBIDDEN");
+            .expect_error(403, "FORBIDDEN");
         raise(owner(&platform), tier)
             .await
-            .refused(403, "FORBIDDEN");
+            .expect_error(403, "FORBIDDEN");
         let created = create(operator(), tier).await.expect(201);
         assert_eq!(created.text("tier"), tier);
         let raised = raise(operator(), tier).await.expect(200);
@@ -162,7 +162,7 @@ async fn only_managers_of_a_platform_can_set_its_status_with_other_fields() {
     for status in ["suspended", "deleted"] {
         set(admin(&platform), status)
             .await
-            .refused(403, "FORBIDDEN");
+            .expect_error(403, "FORBIDDEN");
     }
     for status in ["deleted", "active"] {
         let changed = set(owner(&platform), status).await.expect(200);
@@ -182,7 +182,7 @@ async fn a_list_has_the_platforms_of_the_callers_organization_and_all_for_operat
     let create = async |caller| world.registry.post(&caller, PLATFORMS, new.clone()).await;
     create(user_without_organization())
         .await
-        .refused(403, "FORBIDDEN");
+        .expect_error(403, "FORBIDDEN");
     let second = create(admin("home")).await.expect(201);
     assert_eq!(second.text("ownerUserId"), "adam");
     let second = second.id();
@@ -208,12 +208,12 @@ async fn a_list_has_the_platforms_of_the_callers_organization_and_all_for_operat
         .registry
         .patch(&member, &platform_path(&second, ""), change)
         .await;
-    changed.refused(403, "FORBIDDEN");
+    changed.expect_error(403, "FORBIDDEN");
     let foreign = world
         .registry
         .get(&owner(&other), &platform_path(&second, ""))
         .await;
-    foreign.refused(404, "NOT_FOUND");
+    foreign.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -263,7 +263,7 @@ async fn names_are_trimmed_and_blank_names_are_refused() {
             world.registry.post(&operator(), path, body).await
         };
         for blank in [" ", "\u{2003}\u{a0}"] {
-            let refused = send(blank).await.refused(400, "VALIDATION_ERROR");
+            let refused = send(blank).await.expect_error(400, "VALIDATION_ERROR");
             assert!(refused.issues()[0].starts_with("name: "), "{blank:?}");
         }
         let created = send(" \u{2003}Fine name ").await.expect(201);

@@ -118,7 +118,7 @@ async fn a_dry_run_is_refused_like_the_real_deletion() {
             "VALIDATION_ERROR",
         ),
     ] {
-        ask(&caller, rest, tag).await.refused(status, code);
+        ask(&caller, rest, tag).await.expect_error(status, code);
     }
     for rest in [
         format!("/resources/{resource}"),
@@ -127,12 +127,12 @@ async fn a_dry_run_is_refused_like_the_real_deletion() {
         world.delete_record(&platform_path(&platform, &rest)).await;
     }
     for rest in [&of_child, &of_resource] {
-        ask(&caller, rest, "*").await.refused(404, "NOT_FOUND");
+        ask(&caller, rest, "*").await.expect_error(404, "NOT_FOUND");
     }
     world.delete_record(&platform_path(&platform, "")).await;
     ask(&caller, "?dryRun=true", "*")
         .await
-        .refused(409, "INVALID_STATE");
+        .expect_error(409, "INVALID_STATE");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_dry_run_refuses_a_resource_that_a_feature_runs_as() {
     for rest in [worker.clone(), format!("{worker}?dryRun=true")] {
         let path = platform_path(&platform, &rest);
         let refused = world.registry.delete(&operator(), &path).await;
-        refused.refused(409, "CONFLICT");
+        refused.expect_error(409, "CONFLICT");
     }
 }
 
@@ -196,7 +196,7 @@ async fn a_cascade_above_the_limit_is_refused_also_as_a_dry_run() {
         let path = platform_path(&platform, &rest);
         let refused = world.registry.delete(&operator(), &path).await;
         assert_eq!(refused.json["error"]["details"]["limit"], 3);
-        refused.refused(409, "LIMIT_REACHED");
+        refused.expect_error(409, "LIMIT_REACHED");
     }
     assert_eq!(world.count(&platform_path(&platform, "/entities")).await, 3);
     world
@@ -255,7 +255,7 @@ async fn a_hard_deleted_platform_is_visible_until_everything_is_removed() {
     assert_eq!(deleted.header("etag"), "\"2\"");
     for step in ["delete", "restore", "suspend", "cancel", "soft-delete"] {
         let moved = world.change_lifecycle(&platform, step, &operator()).await;
-        moved.refused(409, "INVALID_STATE");
+        moved.expect_error(409, "INVALID_STATE");
     }
     for body in [
         json!({ "status": "active" }),
@@ -264,12 +264,12 @@ async fn a_hard_deleted_platform_is_visible_until_everything_is_removed() {
         let set = world
             .patch_record(&platform_path(&platform, ""), body)
             .await;
-        set.refused(409, "INVALID_STATE");
+        set.expect_error(409, "INVALID_STATE");
     }
     let again = json!({ "platformId": platform });
     let path = "/api/v1/provision/platform/deprovision";
     let refused = world.provisioning.post(&operator(), path, again).await;
-    refused.refused(409, "INVALID_STATE");
+    refused.expect_error(409, "INVALID_STATE");
     let path = platform_path(&platform, "/lifecycle");
     let told = world.registry.get(&owner(&platform), &path).await;
     assert_eq!(told.each("toStatus"), ["deleted", "active"]);
@@ -281,7 +281,7 @@ async fn a_hard_deleted_platform_is_visible_until_everything_is_removed() {
                 .registry
                 .get(&caller, &platform_path(&platform, rest))
                 .await;
-            missing.refused(404, "NOT_FOUND");
+            missing.expect_error(404, "NOT_FOUND");
         }
     }
     let lookup = "/api/v1/lookup?cfName=own-db";
@@ -327,7 +327,7 @@ async fn only_operators_can_repeat_a_removal_that_stopped() {
         let refused = world
             .change_lifecycle(&platform, "delete", &owner(&platform))
             .await;
-        refused.refused(409, "INVALID_STATE");
+        refused.expect_error(409, "INVALID_STATE");
         world.provider.set_failing(false);
         let again = world
             .change_lifecycle(&platform, "delete", &operator())
@@ -337,7 +337,7 @@ async fn only_operators_can_repeat_a_removal_that_stopped() {
         let under_way = world
             .change_lifecycle(&platform, "delete", &operator())
             .await;
-        under_way.refused(409, "INVALID_STATE");
+        under_way.expect_error(409, "INVALID_STATE");
         world.run_jobs().await;
         world.assert_missing(&platform_path(&platform, "")).await;
     }
@@ -371,7 +371,7 @@ async fn a_removal_frees_the_slug_and_ends_an_organization_without_other_platfor
         assert_ne!(acts_for, before);
         before = acts_for;
         let again = world.set_up_organization(&person, "engines").await;
-        again.refused(409, "SLUG_TAKEN");
+        again.expect_error(409, "SLUG_TAKEN");
         world.change_lifecycle_as_operator(platform, "delete").await;
         assert!(!world.is_slug_available("engines").await);
         world.run_jobs().await;

@@ -31,7 +31,7 @@ async fn a_name_that_a_job_derives_is_refused_for_every_other_platform(world: Wo
         for caller in [operator(), owner(&stranger)] {
             let body = resource_body(name);
             let refused = world.registry.post(&caller, &path, body).await;
-            refused.refused(409, "CONFLICT");
+            refused.expect_error(409, "CONFLICT");
         }
     }
     assert_eq!(
@@ -45,7 +45,7 @@ async fn a_name_that_a_job_derives_is_refused_for_every_other_platform(world: Wo
         body["resourceType"] = json!("worker");
         if *name == names[1] {
             let refused = world.registry.post(&operator(), &path, body.clone()).await;
-            refused.refused(409, "CONFLICT");
+            refused.expect_error(409, "CONFLICT");
             world.activate_feature(&victim, &tenant, "search").await;
         }
         let entered = world.registry.post(&operator(), &path, body).await;

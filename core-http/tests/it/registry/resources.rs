@@ -100,7 +100,7 @@ async fn a_status_moves_by_the_table_and_a_refused_change_has_no_effect() {
                 let seen = (&changed["status"], changed["deletedAt"].is_string());
                 assert_eq!(seen, (&json!(to), to == "deleted"), "{name}");
             } else {
-                answer.refused(409, "INVALID_STATE");
+                answer.expect_error(409, "INVALID_STATE");
                 let path = one(&platform, &resource);
                 let kept = world.registry.get(&operator(), &path).await.json;
                 assert_eq!(
@@ -159,12 +159,12 @@ async fn a_config_is_limited_to_64_kib_and_a_job_must_be_of_the_same_platform() 
     // The quotes of the JSON string count too.
     let settings = |bytes: usize| json!({ "config": "x".repeat(bytes - 2) });
     for refused in both(settings(64 * 1024 + 1)).await {
-        let refused = refused.refused(400, "VALIDATION_ERROR");
+        let refused = refused.expect_error(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), ["config: too_long"]);
     }
     for job in [foreign.as_str(), "nothing"] {
         for refused in both(json!({ "provisionJobId": job })).await {
-            refused.refused(404, "NOT_FOUND");
+            refused.expect_error(404, "NOT_FOUND");
         }
     }
     for taken in both(settings(64 * 1024)).await {
@@ -204,7 +204,7 @@ async fn a_name_is_unique_per_resource_type_in_a_provider_account(world: World) 
         if free {
             let _ = answer.expect(201);
         } else {
-            answer.refused(409, "CONFLICT");
+            answer.expect_error(409, "CONFLICT");
         }
     }
     world.delete_record(&one(&places[0].0, &first)).await;
@@ -238,16 +238,16 @@ async fn a_lookup_by_provider_name_returns_the_newest_accessible_resource() {
     }
     found(user_without_organization(), path)
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     let acting = found(owner(&foreign), path).await.expect(200);
     assert_eq!(acting.id(), ids[2]);
     found(owner("another"), path)
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
     for bad in ["/api/v1/lookup", "/api/v1/lookup?cfName="] {
         found(operator(), bad)
             .await
-            .refused(400, "VALIDATION_ERROR");
+            .expect_error(400, "VALIDATION_ERROR");
     }
     // The lookup skips the suspended platform and works with any number of platforms.
     world.change_lifecycle_as_operator(&second, "suspend").await;
@@ -257,7 +257,9 @@ async fn a_lookup_by_provider_name_returns_the_newest_accessible_resource() {
     }
     assert_eq!(found(caller.clone(), path).await.expect(200).id(), ids[1]);
     world.delete_record(&one(&first, &ids[1])).await;
-    found(caller.clone(), path).await.refused(404, "NOT_FOUND");
+    found(caller.clone(), path)
+        .await
+        .expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn a_malformed_name_is_a_validation_error_and_a_value_is_never_stored() {
     ] {
         let refused = note(bad, json!({ "status": "set" })).await;
         assert_eq!(
-            refused.refused(400, "VALIDATION_ERROR").issues(),
+            refused.expect_error(400, "VALIDATION_ERROR").issues(),
             ["secretName: pattern"]
         );
     }
@@ -106,7 +106,7 @@ async fn the_secrets_of_a_deleted_resource_are_not_shown() {
     world.assert_missing(&listed).await;
     let (path, body) = (format!("{listed}/API_KEY"), json!({ "status": "set" }));
     let late = world.registry.post(&operator(), &path, body).await;
-    late.refused(404, "NOT_FOUND");
+    late.expect_error(404, "NOT_FOUND");
 }
 
 on_every_store! { of_concurrent_first_requests_one_creates_the_secret }

@@ -46,7 +46,9 @@ async fn a_platform_works_from_its_onboarding_to_its_removal(world: World) {
     assert_eq!(suspended.text("status"), "suspended");
     world.tick(1);
     // The platform's callers are refused before their stored responses are looked up.
-    suspend(&caller).await.refused(451, "PLATFORM_SUSPENDED");
+    suspend(&caller)
+        .await
+        .expect_error(451, "PLATFORM_SUSPENDED");
     world.tick(1);
     for step in ["restore", "cancel"] {
         let _ = world
@@ -107,7 +109,7 @@ async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
         .send(caller, "PATCH", &one, &tag, body.clone());
     assert_eq!(changed.await.expect(200).json["config"], body["config"]);
     let late = world.registry.send(caller, "PATCH", &one, &tag, body).await;
-    late.refused(412, "VERSION_CONFLICT");
+    late.expect_error(412, "VERSION_CONFLICT");
     let path = "/api/v1/lookup?cfName=leaf-db";
     let found = world.registry.get(&plain_member(platform), path).await;
     assert_eq!(found.expect(200).id(), resource);

@@ -64,7 +64,7 @@ async fn a_long_list_has_the_right_total_after_every_change(world: World) {
     // A refused request does not change the total.
     let refused = json!({ "name": "E", "slug": "one-more", "type": "nothing" });
     let answer = world.registry.post(&operator(), &path, refused).await;
-    answer.refused(400, "VALIDATION_ERROR");
+    answer.expect_error(400, "VALIDATION_ERROR");
     assert_eq!(total().await, 1_201);
 }
 

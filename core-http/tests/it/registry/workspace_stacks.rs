@@ -77,7 +77,7 @@ async fn a_stack_requires_an_active_entity_of_the_platform() {
     for unknown in [foreign.as_str(), gone.as_str(), "nothing"] {
         let body = json!({ "tenantId": unknown, "name": "shop" });
         let refused = world.enter_stack(&platform, body).await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
     let path = platform_path(&platform, &format!("/entities/{parent}"));
     let suspended = world
@@ -87,7 +87,7 @@ async fn a_stack_requires_an_active_entity_of_the_platform() {
     for tenant in [parent, child] {
         let body = json!({ "tenantId": tenant, "name": "shop" });
         let refused = world.enter_stack(&platform, body).await;
-        refused.refused(409, "INVALID_STATE");
+        refused.expect_error(409, "INVALID_STATE");
     }
 }
 
@@ -103,7 +103,9 @@ async fn a_stack_name_and_the_default_stack_are_unique_per_entity() {
     };
     let old = create(&first, "shop", true).await.expect(201).id();
     let _ = create(&second, "shop", true).await.expect(201);
-    create(&first, "shop", true).await.refused(409, "CONFLICT");
+    create(&first, "shop", true)
+        .await
+        .expect_error(409, "CONFLICT");
     assert_eq!(world.defaults(&platform, &first).await, ["shop"]);
 
     let _ = create(&first, "other", false).await.expect(201);
@@ -139,7 +141,7 @@ async fn an_entity_with_stacks_can_only_be_deleted_in_a_cascade() {
             .patch_record(&path, json!({ "status": "deleted" }))
             .await,
     ] {
-        let refused = refused.refused(409, "CONFLICT");
+        let refused = refused.expect_error(409, "CONFLICT");
         assert_eq!(refused.json["error"]["details"]["stacks"], 1);
     }
     world.delete_record(&format!("{path}?cascade=true")).await;

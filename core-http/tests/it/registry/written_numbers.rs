@@ -48,7 +48,7 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
     }
     set("3", STORED)
         .await
-        .refused(422, "IDEMPOTENCY_KEY_REUSED");
+        .expect_error(422, "IDEMPOTENCY_KEY_REUSED");
     assert_field(&world.get_record(&path).await, "configValue", &other);
     let all = world.get_record(&platform_path(&platform, "/config")).await;
     assert_field(&all, "features", &other);

@@ -43,7 +43,7 @@ async fn a_template_name_is_never_reused(world: World) {
     let (path, body) = ("/api/v1/stacks/web", json!({ "status": "deprecated" }));
     let _ = world.stacks.patch(&caller, path, body).await.expect(200);
     let again = world.stacks.post(&caller, STACKS, template("web")).await;
-    again.refused(409, "CONFLICT");
+    again.expect_error(409, "CONFLICT");
 }
 
 on_every_store! { a_template_name_is_never_reused }

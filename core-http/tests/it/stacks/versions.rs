@@ -100,7 +100,7 @@ async fn a_version_is_published_once_in_any_spelling_even_after_its_deprecation(
     for version in ["1.0.0", "01.0.0"] {
         world.deprecate("web", version).await;
         let again = world.publish("web", version, &definition).await;
-        again.refused(409, "CONFLICT");
+        again.expect_error(409, "CONFLICT");
     }
     for action in ["stack_version.published", "stack_version.deprecated"] {
         assert_eq!(world.audit(action).await.len(), 1, "{action}");
@@ -124,7 +124,7 @@ async fn a_deprecated_template_accepts_no_versions_until_it_is_active_again() {
         if published {
             let _ = answer.expect(201);
         } else {
-            let refused = answer.refused(409, "INVALID_STATE");
+            let refused = answer.expect_error(409, "INVALID_STATE");
             let details = json!({ "status": "deprecated", "allowedFrom": ["active"] });
             assert_eq!(refused.json["error"]["details"], details);
         }
@@ -158,7 +158,7 @@ async fn the_known_keys_of_a_definition_are_validated_and_every_issue_has_a_path
         ),
     ] {
         let refused = world.publish("web", "1.0.0", &definition).await;
-        let refused = refused.refused(400, "VALIDATION_ERROR");
+        let refused = refused.expect_error(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), issues);
     }
 }
@@ -173,7 +173,7 @@ async fn a_definition_has_at_most_256_kib() {
     let larger = world
         .publish("web", "1.0.1", &of_bytes(256 * 1024 + 1))
         .await;
-    let refused = larger.refused(400, "VALIDATION_ERROR");
+    let refused = larger.expect_error(400, "VALIDATION_ERROR");
     assert_eq!(refused.issues(), ["stackDefinition: too_long"]);
 }
 

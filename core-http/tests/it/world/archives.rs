@@ -28,7 +28,9 @@ impl SiteArchives for TextArchives {
         upload.read_to_end(&mut bytes).unwrap();
         let refused = |error: SiteError| Err(ArchiveError::Refused(error));
         match String::from_utf8_lossy(&bytes) {
-            t if t.contains("link") => refused(SiteError::Unfit("symlink", "a link".to_owned())),
+            t if t.contains("link") => {
+                refused(SiteError::NotAllowed("symlink", "a link".to_owned()))
+            }
             t if t.contains("bomb") => refused(SiteError::TooLarge("a bomb".to_owned())),
             t if t.contains("junk") => refused(SiteError::UnknownFormat),
             t if t.contains("bad sector") => Err(ArchiveError::Unreadable(SERVER_PATH.into())),

@@ -53,10 +53,10 @@ pub(crate) async fn assert_room_at_once<F>(
     let one_by_one = room.checked_sub(2).unwrap();
     for number in 0..one_by_one {
         let answer = request(number).await;
-        assert!(answer.is_good(), "{context} {number}: {}", answer.json);
+        assert!(answer.is_success(), "{context} {number}: {}", answer.json);
     }
     let answers = send_concurrently((one_by_one..room + 3).map(request)).await;
-    let (created, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Answer::is_good);
+    let (created, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Answer::is_success);
     assert_eq!((created.len(), refused.len()), (2, 3), "{context}");
     for answer in refused {
         assert_limit(&answer, limit, context);

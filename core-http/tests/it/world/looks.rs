@@ -15,7 +15,7 @@ impl World {
     /// Asserts that the registry has no record at this path.
     pub(crate) async fn assert_missing(&self, path: &str) {
         let missing = self.registry.get(&operator(), path).await;
-        missing.refused(404, "NOT_FOUND");
+        missing.expect_error(404, "NOT_FOUND");
     }
 
     /// Sends a `PATCH` to the registry as the operator.

@@ -11,7 +11,7 @@ use crate::error::WriteError;
 /// The values given on the command line, by table and column, and the problems found.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
-    given: BTreeMap<(String, String), String>,
+    defaults: BTreeMap<(String, String), String>,
     problems: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Decisions {
             let usage = format!("--default takes table.column=value, not {text}");
             return Err(WriteError::Usage(usage));
         };
-        match self.given.insert(column, value) {
+        match self.defaults.insert(column, value) {
             None => Ok(()),
             Some(_) => {
                 let usage = format!("--default is given twice for the column of {text}");
@@ -42,7 +42,7 @@ impl Decisions {
     /// problem. No number or text suits every column: 0 may be a time, and a text may be an id or a status.
     pub(crate) fn take_default(&mut self, table: &Table, column: &Column) -> Value {
         let name = (table.name.to_owned(), column.name.to_owned());
-        let value = match self.given.remove(&name) {
+        let value = match self.defaults.remove(&name) {
             Some(text) => parse(column.kind, &text).ok_or_else(|| {
                 format!(
                     "--default {}.{}={text}: the column is of type {:?}",
@@ -72,7 +72,7 @@ impl Decisions {
     /// # Errors
     /// [`WriteError::Undecided`] with all problems.
     pub(crate) fn finish(mut self) -> Result<(), WriteError> {
-        for (table, column) in self.given.keys() {
+        for (table, column) in self.defaults.keys() {
             self.problems.push(format!(
                 "--default {table}.{column}: no existing row needs a value for it"
             ));

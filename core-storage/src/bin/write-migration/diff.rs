@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use core_storage::sql::ddl::{Dialect, Guard, Index, guards_of, indexes};
+use core_storage::sql::ddl::{Dialect, Index, ProtectionTrigger, guards_of, indexes};
 use core_storage::{Column, Table, Type, Value};
 
 use crate::decisions::Decisions;
@@ -185,7 +185,8 @@ fn compare_indexes(alteration: &mut Alteration, existing: &BTreeMap<String, Stri
 
 fn compare_guards(table: &Table, existing: &BTreeMap<String, String>) -> Guards {
     let of_name = guards_of(table.name, Dialect::Sqlite);
-    let exists = |guard: &Guard| existing.get(&guard.name) == Some(&normalized(&guard.create));
+    let exists =
+        |guard: &ProtectionTrigger| existing.get(&guard.name) == Some(&normalized(&guard.create));
     match (table.append_only, of_name.iter().all(exists)) {
         (true, true) => Guards::Stay,
         (true, false) => Guards::Create,

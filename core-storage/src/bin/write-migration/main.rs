@@ -99,7 +99,7 @@ fn main() -> ExitCode {
 
 /// Writes the files. Returns the report for the user.
 fn write_migration(args: Args) -> Result<String, WriteError> {
-    let database = write::migrated(&args.folder)?;
+    let database = write::migrate(&args.folder)?;
     let plan = write::plan(&database, &tables::all(), args.decisions)?;
     let Some(plan) = plan else {
         return Ok("migrations and tables agree: nothing is written".to_owned());

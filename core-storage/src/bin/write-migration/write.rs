@@ -70,7 +70,7 @@ pub(crate) fn plan(
 ///
 /// # Errors
 /// [`WriteError::Files`] if the files are invalid or incomplete. [`WriteError::Sql`] if a migration fails.
-pub(crate) fn migrated(folder: &Path) -> Result<Connection, WriteError> {
+pub(crate) fn migrate(folder: &Path) -> Result<Connection, WriteError> {
     let opening = WriteError::sql("a database in memory");
     let database = Connection::open_in_memory().map_err(opening)?;
     for name in migration_names(folder).map_err(WriteError::Files)? {

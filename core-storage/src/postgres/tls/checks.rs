@@ -2,7 +2,7 @@
 
 /// The checks of the server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checks {
+pub(crate) enum CertificateChecks {
     /// Accepts any certificate.
     Nothing,
     /// Checks the issuer of the certificate.

@@ -8,7 +8,7 @@ mod rustls;
 #[cfg(feature = "postgres-tls")]
 mod verify;
 
-pub(super) use checks::Checks;
+pub(super) use checks::CertificateChecks;
 #[cfg(not(feature = "postgres-tls"))]
 pub(super) use none::{Tls, TlsStream, connector};
 #[cfg(feature = "postgres-tls")]

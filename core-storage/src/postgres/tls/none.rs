@@ -7,7 +7,7 @@ use tokio_postgres::NoTls;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::NoTlsStream;
 
-use super::checks::Checks;
+use super::checks::CertificateChecks;
 
 pub(crate) type Tls = NoTls;
 pub(crate) type TlsStream = NoTlsStream;
@@ -16,7 +16,11 @@ pub(crate) type TlsStream = NoTlsStream;
 ///
 /// # Errors
 /// [`StoreError::Backend`] if the URL requires TLS.
-pub(crate) fn connector(mode: SslMode, _: Checks, _: Option<&Path>) -> Result<Tls, StoreError> {
+pub(crate) fn connector(
+    mode: SslMode,
+    _: CertificateChecks,
+    _: Option<&Path>,
+) -> Result<Tls, StoreError> {
     match mode {
         SslMode::Disable | SslMode::Prefer => Ok(NoTls),
         _ => Err(StoreError::backend(

@@ -19,7 +19,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::TlsConnector;
 
-use super::checks::Checks;
+use super::checks::CertificateChecks;
 use super::verify::LenientVerifier;
 
 /// Connects to servers over TLS if the `sslmode` requires or prefers it.
@@ -32,7 +32,7 @@ pub(crate) struct Tls(Arc<ClientConfig>);
 /// [`StoreError::Backend`] if the root certificates cannot be read or there are none.
 pub(crate) fn connector(
     _: SslMode,
-    checks: Checks,
+    checks: CertificateChecks,
     root_certificates: Option<&Path>,
 ) -> Result<Tls, StoreError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -47,19 +47,21 @@ pub(crate) fn connector(
 }
 
 fn verifier(
-    checks: Checks,
+    checks: CertificateChecks,
     root_certificates: Option<&Path>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, StoreError> {
-    if checks == Checks::Nothing {
+    if checks == CertificateChecks::Nothing {
         return Ok(Arc::new(LenientVerifier::new(provider.clone(), None)));
     }
     let roots = Arc::new(roots(root_certificates)?);
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
     let verifier = verifier.build().map_err(StoreError::backend)?;
     Ok(match checks {
-        Checks::Issuer => Arc::new(LenientVerifier::new(provider.clone(), Some(verifier))),
-        Checks::Nothing | Checks::IssuerAndName => verifier,
+        CertificateChecks::Issuer => {
+            Arc::new(LenientVerifier::new(provider.clone(), Some(verifier)))
+        }
+        CertificateChecks::Nothing | CertificateChecks::IssuerAndName => verifier,
     })
 }
 
@@ -86,23 +88,23 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
 
 impl MakeTlsConnect<Socket> for Tls {
     type Stream = TlsStream;
-    type TlsConnect = Connect;
+    type TlsConnect = Handshake;
     type Error = io::Error;
 
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Connect, io::Error> {
+    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, io::Error> {
         let config = self.0.clone();
         let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other)?;
-        Ok(Connect { config, name })
+        Ok(Handshake { config, name })
     }
 }
 
 /// A TLS handshake that has not started yet.
-pub(crate) struct Connect {
+pub(crate) struct Handshake {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl TlsConnect<Socket> for Connect {
+impl TlsConnect<Socket> for Handshake {
     type Stream = TlsStream;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<TlsStream>> + Send>>;

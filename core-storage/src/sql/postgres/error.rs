@@ -3,7 +3,7 @@
 use core_domain::kernel::StoreError;
 
 const CLOSED: &str = "the connection is closed";
-const UNANSWERED: &str = "the database does not respond in time";
+const TIMED_OUT: &str = "the database does not respond in time";
 
 /// The reason why a statement failed.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub enum RunError {
     /// The connection was closed without an error.
     Closed,
     /// The reply did not arrive in time because the server or the network failed.
-    Unanswered,
+    TimedOut,
     /// The visitor returned an error for a row.
     Visit(StoreError),
 }
@@ -79,7 +79,7 @@ impl RunError {
             Self::Driver(error) => error.sqlstate().is_none_or(|code| {
                 code == "25P03" || is_connection_code(code) || is_standby_code(code)
             }),
-            Self::Closed | Self::Unanswered => true,
+            Self::Closed | Self::TimedOut => true,
             Self::Visit(_) => false,
         }
     }
@@ -93,8 +93,8 @@ impl RunError {
 
     /// Returns whether the reply did not arrive in time.
     #[must_use]
-    pub const fn is_unanswered(&self) -> bool {
-        matches!(self, Self::Unanswered)
+    pub const fn is_timed_out(&self) -> bool {
+        matches!(self, Self::TimedOut)
     }
 
     /// Converts into the error of a unit of work.
@@ -102,8 +102,8 @@ impl RunError {
     pub fn into_failure(self) -> StoreError {
         match self {
             Self::Visit(error) => error,
-            Self::Closed => closed(),
-            Self::Unanswered => StoreError::unavailable(UNANSWERED),
+            Self::Closed => closed_error(),
+            Self::TimedOut => StoreError::unavailable(TIMED_OUT),
             Self::Driver(error) => match error.sqlstate() {
                 // Serialization failure; deadlock; lock timeout; a unique violation that the unit's snapshot did not
                 // contain.
@@ -125,7 +125,7 @@ impl RunError {
         match self {
             Self::Visit(error) => error,
             Self::Closed => StoreError::commit_unknown(CLOSED),
-            Self::Unanswered => StoreError::commit_unknown(UNANSWERED),
+            Self::TimedOut => StoreError::commit_unknown(TIMED_OUT),
             Self::Driver(error) => match error.sqlstate() {
                 // The SQLSTATE 40003 is "statement completion unknown".
                 Some(code) if code != "40003" && !is_connection_code(code) => {
@@ -138,6 +138,6 @@ impl RunError {
 }
 
 /// Returns the error for a unit whose connection was closed.
-fn closed() -> StoreError {
+fn closed_error() -> StoreError {
     StoreError::unavailable(CLOSED)
 }

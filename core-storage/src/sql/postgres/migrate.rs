@@ -55,7 +55,7 @@ pub async fn migrate<C: MigrationConnection>(
     for migration in migrations::pending(&done, Dialect::Postgres)? {
         connection.run(migration.text).await?;
         let note = [migration.name, &migration.checksum];
-        connection.rows(migrations::NOTE_MIGRATION, &note).await?;
+        connection.rows(migrations::RECORD_MIGRATION, &note).await?;
     }
     for table in extra {
         connection

@@ -5,7 +5,7 @@ use std::time::Duration;
 use core_domain::kernel::StoreError;
 
 /// The maximum length of a name in bytes. Postgres truncates longer ones.
-const MAX_NAME: usize = 63;
+const MAX_NAME_BYTES: usize = 63;
 
 /// The timeouts that the server enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn millis(timeout: Duration) -> String {
 pub fn check_schema_name(name: &str) -> Result<(), StoreError> {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if starts && name.len() <= MAX_NAME && name.chars().all(of_name) {
+    if starts && name.len() <= MAX_NAME_BYTES && name.chars().all(of_name) {
         return Ok(());
     }
     Err(StoreError::backend(

@@ -2,7 +2,7 @@
 
 use core_suite::{CLOUDFLARE_API, CloudflareAccount, Secret};
 
-use super::error::{ConfigError, wrong};
+use super::error::{ConfigError, option_error};
 use super::options::Options;
 
 /// Returns the account in which infrastructure is created; `None` means this machine.
@@ -19,9 +19,19 @@ pub(super) fn account(options: &Options) -> Result<Option<CloudflareAccount>, Co
             account_id,
             base_url: base_url.unwrap_or_else(|| CLOUDFLARE_API.to_owned()),
         },
-        (Some(_), None) => return Err(wrong("cloudflare_account_id", "is required with a token")),
+        (Some(_), None) => {
+            return Err(option_error(
+                "cloudflare_account_id",
+                "is required with a token",
+            ));
+        }
         (None, None) if base_url.is_none() => return Ok(None),
-        (None, _) => return Err(wrong("cloudflare_api_token", "is required with an account")),
+        (None, _) => {
+            return Err(option_error(
+                "cloudflare_api_token",
+                "is required with an account",
+            ));
+        }
     };
     let option = |setting| match setting {
         "cloudflare.token" => "cloudflare_api_token",
@@ -30,6 +40,6 @@ pub(super) fn account(options: &Options) -> Result<Option<CloudflareAccount>, Co
     };
     match account.check() {
         Ok(()) => Ok(Some(account)),
-        Err(error) => Err(wrong(option(error.setting), error.problem)),
+        Err(error) => Err(option_error(option(error.setting), error.problem)),
     }
 }

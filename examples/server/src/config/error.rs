@@ -19,7 +19,7 @@ pub(crate) enum ConfigError {
     },
 }
 
-pub(super) fn wrong(option: &'static str, problem: impl Into<String>) -> ConfigError {
+pub(super) fn option_error(option: &'static str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Option {
         option,
         problem: problem.into(),

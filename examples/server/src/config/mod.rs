@@ -15,7 +15,7 @@ use core_suite::{CloudflareAccount, MailOptions, ServiceKey, Workerd};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
-use self::error::wrong;
+use self::error::option_error;
 use self::options::Options;
 pub(crate) use self::options::{Cli, Command, LogForm};
 pub(crate) use self::values::Database;
@@ -72,7 +72,11 @@ impl Config {
         let search_path = path.map(|(_, folders)| folders.clone());
         let sources = sources::merged(cli, matches, environment)?;
         let options: Options = sources.extract().map_err(Box::new)?;
-        Self::check(options, sources::shown(&sources)?, search_path.as_deref())
+        Self::check(
+            options,
+            sources::effective(&sources)?,
+            search_path.as_deref(),
+        )
     }
 
     fn check(
@@ -84,19 +88,20 @@ impl Config {
         let cloudflare = cloudflare::account(&options)?;
         let contradictions = contradictions::find(&options, cloudflare.is_some());
         if let Some(key) = &options.auth_api_key {
-            ServiceKey::new(key).map_err(|problem| wrong("auth_api_key", problem.to_string()))?;
+            ServiceKey::new(key)
+                .map_err(|problem| option_error("auth_api_key", problem.to_string()))?;
         }
         let bind = options.bind;
         let open = options.allow_unauthenticated || bind.is_loopback();
         if options.auth_api_key.is_none() && !open {
-            return Err(wrong(
+            return Err(option_error(
                 "auth_api_key",
                 "is required to bind an address that is not loopback",
             ));
         }
         options.iam_public_url = options.iam_public_url.map(public_url).transpose()?;
         if options.iam_public_url.is_none() && !bind.is_loopback() {
-            return Err(wrong(
+            return Err(option_error(
                 "iam_public_url",
                 format!(
                     "is required to bind {bind}: set --iam-public-url (CORE_IAM_PUBLIC_URL) to the address at which people and \
@@ -105,23 +110,23 @@ impl Config {
             ));
         }
         if options.base_port > u16::MAX - 10 {
-            return Err(wrong(
+            return Err(option_error(
                 "base_port",
                 "must be at most 65525: the services use the ports above it",
             ));
         }
         if options.services.is_empty() {
-            return Err(wrong("services", "must name at least one service"));
+            return Err(option_error("services", "must name at least one service"));
         }
         let mut services = options.services.iter();
         if let Some(other) = services.find(|name| port_offset(**name).is_none()) {
-            return Err(wrong(
+            return Err(option_error(
                 "services",
                 format!("this server has no service {other}"),
             ));
         }
         EnvFilter::try_new(&options.log_level)
-            .map_err(|problem| wrong("log_level", problem.to_string()))?;
+            .map_err(|problem| option_error("log_level", problem.to_string()))?;
         options.settings.check().map_err(ConfigError::Setting)?;
         if let Some(mailbox) = &options.mail_from {
             sender(mailbox)?;
@@ -131,7 +136,7 @@ impl Config {
             if options.mail_from.is_none()
                 && options.settings.mail.sender == MailOptions::default().sender
             {
-                return Err(wrong("mail_from", "is required with a mail server"));
+                return Err(option_error("mail_from", "is required with a mail server"));
             }
         }
         let secret = options.secret.as_deref();

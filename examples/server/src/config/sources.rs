@@ -6,7 +6,7 @@ use figment::Figment;
 use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Value};
 
-use super::error::{ConfigError, wrong};
+use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
@@ -33,21 +33,24 @@ pub(super) fn merged(
     let known: toml::Table = figment.extract().map_err(Box::new)?;
     if let Some(file) = &cli.config {
         if !file.is_file() {
-            return Err(wrong("config", format!("{} is not a file", file.display())));
+            return Err(option_error(
+                "config",
+                format!("{} is not a file", file.display()),
+            ));
         }
         figment = figment.merge(Toml::file(file));
     }
     for (name, value) in environment {
         if let Some(key) = name.strip_prefix("CORE_").filter(|key| key.contains("__")) {
-            figment = one(figment, &key_of(key, &known), &value);
+            figment = set_value(figment, &key_of(key, &known), &value);
         }
     }
     figment = figment.merge(Serialized::defaults(given));
     for set in &cli.set {
         let (key, value) = set
             .split_once('=')
-            .ok_or_else(|| wrong("set", format!("{set} must have the form KEY=VALUE")))?;
-        figment = one(figment, key, value);
+            .ok_or_else(|| option_error("set", format!("{set} must have the form KEY=VALUE")))?;
+        figment = set_value(figment, key, value);
     }
     Ok(figment)
 }
@@ -84,7 +87,7 @@ fn key_of(variable: &str, known: &toml::Table) -> String {
 }
 
 /// Sets one value, parsed as in the TOML file. Text needs no quotes, and a date is read as text.
-fn one(figment: Figment, key: &str, value: &str) -> Figment {
+fn set_value(figment: Figment, key: &str, value: &str) -> Figment {
     let read: Option<toml::Value> = format!("value = {value}")
         .parse()
         .ok()
@@ -113,7 +116,7 @@ fn dates_as_text(value: toml::Value) -> toml::Value {
 ///
 /// # Errors
 /// [`ConfigError`] if a source cannot be read.
-pub(super) fn shown(sources: &Figment) -> Result<String, ConfigError> {
+pub(super) fn effective(sources: &Figment) -> Result<String, ConfigError> {
     let mut table: toml::Table = sources.extract().map_err(Box::new)?;
     for name in SECRETS {
         if let Some(value) = table.get_mut(name) {

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use core_suite::{Mailbox, SmtpUrl, Workerd, find_workerd};
 
-use super::error::{ConfigError, wrong};
+use super::error::{ConfigError, option_error};
 use super::options::Options;
 
 /// The database that stores the records.
@@ -24,7 +24,7 @@ pub(crate) enum Database {
 /// Parses 64 hexadecimal digits.
 pub(super) fn thirty_two_bytes(digits: &str) -> Result<[u8; 32], ConfigError> {
     let refused = || {
-        wrong(
+        option_error(
             "secret",
             "must be 64 hexadecimal digits (openssl rand -hex 32)",
         )
@@ -51,7 +51,7 @@ pub(super) fn master_key(text: &str) -> Result<[u8; 32], ConfigError> {
         .replace('_', "/");
     let bytes = STANDARD_NO_PAD.decode(standard).unwrap_or_default();
     bytes.try_into().map_err(|_| {
-        wrong(
+        option_error(
             "master_key",
             "must be 32 bytes, as 64 hexadecimal digits or base64 (openssl rand -base64 32)",
         )
@@ -69,7 +69,7 @@ pub(super) fn workerd(
     };
     match Workerd::at(path) {
         Some(workerd) => Ok(Some(workerd)),
-        None => Err(wrong(
+        None => Err(option_error(
             "workerd",
             format!("{} is not an executable file", path.display()),
         )),
@@ -88,7 +88,7 @@ pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
     if fits {
         Ok(url)
     } else {
-        Err(wrong(
+        Err(option_error(
             "iam_public_url",
             "must have the form https://iam.example.org",
         ))
@@ -98,14 +98,14 @@ pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
 /// Checks that a text is a mailbox.
 pub(super) fn sender(text: &str) -> Result<(), ConfigError> {
     let mailbox = text.parse::<Mailbox>();
-    mailbox.map_err(|problem| wrong("mail_from", problem.to_string()))?;
+    mailbox.map_err(|problem| option_error("mail_from", problem.to_string()))?;
     Ok(())
 }
 
 /// Checks the URL of a mail server.
 pub(super) fn mail_server(url: &str) -> Result<(), ConfigError> {
     let url = url.parse::<SmtpUrl>();
-    url.map_err(|problem| wrong("smtp_url", problem.to_string()))?;
+    url.map_err(|problem| option_error("smtp_url", problem.to_string()))?;
     Ok(())
 }
 
@@ -119,7 +119,7 @@ pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, Confi
         }
         Some(url) => match url.strip_prefix("sqlite:") {
             Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
-            _ => Err(wrong(
+            _ => Err(option_error(
                 "database_url",
                 "must be sqlite:FILE, postgres://.. or memory:",
             )),
@@ -151,14 +151,17 @@ impl Options {
         ] {
             if let Some(file) = file {
                 if value.is_some() {
-                    return Err(wrong(option, "is set twice: as a value and as a file"));
+                    return Err(option_error(
+                        option,
+                        "is set twice: as a value and as a file",
+                    ));
                 }
                 let text = std::fs::read_to_string(file)
-                    .map_err(|e| wrong(option, format!("{}: {e}", file.display())))?;
+                    .map_err(|e| option_error(option, format!("{}: {e}", file.display())))?;
                 *value = Some(text.trim_end_matches(['\r', '\n']).to_owned());
             }
             if value.as_deref() == Some("") {
-                return Err(wrong(option, "is empty"));
+                return Err(option_error(option, "is empty"));
             }
         }
         Ok(())

@@ -59,7 +59,7 @@ async fn main() -> Result<(), Failure> {
     let mut statuses = BTreeMap::new();
     for (name, job) in jobs {
         let view = match orders.wait {
-            true => suite.jobs().until_ended(&job).await?,
+            true => suite.jobs().wait_until_ended(&job).await?,
             false => suite.jobs().get(&job).await?,
         };
         statuses.insert(name, (job, view.job.status, view.job.failure_kind));

@@ -13,11 +13,11 @@ use super::Mutant;
 use super::state::{BOTH, Hold, NOW, Phase, STEPS, State, WORKERS, Which};
 
 /// Maximum duration of a step.
-const LONGEST_STEP: Duration = Duration::from_secs(60);
+const MAX_STEP_DURATION: Duration = Duration::from_secs(60);
 
 type Nexts = Result<(), String>;
 
-pub(super) fn nexts(state: &State, mutant: Mutant) -> Result<Vec<State>, String> {
+pub(super) fn next_states(state: &State, mutant: Mutant) -> Result<Vec<State>, String> {
     let mut all = Vec::new();
     for worker in 0..WORKERS {
         match state.workers[worker] {
@@ -38,7 +38,7 @@ fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Nexts {
     if state.held {
         return Err("I17 a held lane was claimed".to_owned());
     }
-    let Some(mut next) = state.moved(which, &Trigger::Claim, Some(worker))? else {
+    let Some(mut next) = state.apply_trigger(which, &Trigger::Claim, Some(worker))? else {
         return Ok(());
     };
     next.undo_waits &= which == Which::Work;
@@ -55,7 +55,7 @@ fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Nexts {
     next.workers[worker] = Some(hold);
     // The intent is stored alone, or in the same unit as the claim.
     let begin = Trigger::Work(hold.fence, Report::Start(hold.step));
-    if let Some(mut begun) = next.moved(which, &begin, Some(worker))? {
+    if let Some(mut begun) = next.apply_trigger(which, &begin, Some(worker))? {
         begun.workers[worker] = Some(Hold {
             phase: Phase::Intended,
             ..hold
@@ -104,7 +104,7 @@ impl<'a> Work<'a> {
         next
     }
 
-    fn gone(&self) -> State {
+    fn without_hold(&self) -> State {
         let mut next = self.state.clone();
         next.workers[self.worker] = None;
         next
@@ -115,11 +115,11 @@ impl<'a> Work<'a> {
         let trigger = Trigger::Work(self.fence, what);
         let moved = if self.owned {
             self.state
-                .moved(self.hold.job, &trigger, Some(self.worker))?
+                .apply_trigger(self.hold.job, &trigger, Some(self.worker))?
         } else {
             None
         };
-        let mut next = moved.unwrap_or_else(|| self.gone());
+        let mut next = moved.unwrap_or_else(|| self.without_hold());
         let job = next.job(self.hold.job);
         let holds = self.owned && job.is_some_and(|job| job.status == JobStatus::Running);
         next.workers[self.worker] = holds.then_some(Hold {
@@ -149,13 +149,13 @@ impl<'a> Work<'a> {
                 Ok(())
             }
             Phase::Due => {
-                all.push(self.gone());
+                all.push(self.without_hold());
                 Ok(())
             }
             // A removal that arrives late is not considered: an object that it could remove is created again only by a
             // retry.
             Phase::LeaseHeld if self.hold.job == Which::Undo && !self.owned => {
-                all.push(self.gone());
+                all.push(self.without_hold());
                 Ok(())
             }
             Phase::LeaseHeld => self.send(all),
@@ -252,11 +252,11 @@ impl<'a> Work<'a> {
         if !self.owned {
             return Ok(());
         }
-        let Some(advanced) = self.state.moved(job, &advance, Some(self.worker))? else {
+        let Some(advanced) = self.state.apply_trigger(job, &advance, Some(self.worker))? else {
             return Ok(());
         };
         let start = Trigger::Work(self.fence, Report::Start(after));
-        if let Some(mut begun) = advanced.moved(job, &start, Some(self.worker))? {
+        if let Some(mut begun) = advanced.apply_trigger(job, &start, Some(self.worker))? {
             begun.workers[self.worker] = Some(Hold {
                 step: after,
                 phase: Phase::Intended,
@@ -371,7 +371,7 @@ fn holds(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
 fn orders(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     for which in BOTH {
         let wake = Trigger::Wake { signalled: false };
-        all.extend(state.moved(which, &wake, None)?);
+        all.extend(state.apply_trigger(which, &wake, None)?);
     }
     if state.left.orders == 0 {
         return Ok(());
@@ -388,7 +388,7 @@ fn orders(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
             if mutant != Mutant::RetryWhileUndone && stands_still(state, which, &trigger) {
                 continue;
             }
-            if let Some(mut next) = state.moved(which, &trigger, None)? {
+            if let Some(mut next) = state.apply_trigger(which, &trigger, None)? {
                 if which == Which::Work && matches!(trigger, Trigger::Cancel { .. }) {
                     undo(state, &mut next, mutant)?;
                 }
@@ -422,7 +422,7 @@ fn undo(state: &State, next: &mut State, mutant: Mutant) -> Nexts {
     };
     let longest_step = match mutant {
         Mutant::HastyUndo => Duration::ZERO,
-        _ => LONGEST_STEP,
+        _ => MAX_STEP_DURATION,
     };
     let run_at = effects_settled_at(before, &next.lane, longest_step);
     match undo_job(cancelled, |_| true) {

@@ -9,7 +9,7 @@ mod state;
 
 use std::collections::{HashSet, VecDeque};
 
-use events::nexts;
+use events::next_states;
 use state::{Budget, State};
 
 /// A deliberate defect.
@@ -54,7 +54,7 @@ fn search(mutant: Mutant, budget: Budget, older: bool) -> Result<usize, (usize, 
     let mut known = HashSet::from([start.key()]);
     let mut queue = VecDeque::from([(0, start)]);
     while let Some((depth, state)) = queue.pop_front() {
-        let nexts = nexts(&state, mutant).map_err(|broken| (depth + 1, broken))?;
+        let nexts = next_states(&state, mutant).map_err(|broken| (depth + 1, broken))?;
         assert!(known.len() < 2_000_000, "the search has no end");
         for next in nexts {
             if known.insert(next.key()) {

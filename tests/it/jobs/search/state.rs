@@ -190,7 +190,7 @@ impl State {
 
     /// Returns the state after a trigger, and checks the rules for every transition. `writer` is the worker that
     /// writes, if any.
-    pub(super) fn moved(
+    pub(super) fn apply_trigger(
         &self,
         which: Which,
         trigger: &Trigger,
@@ -217,7 +217,7 @@ impl State {
     ) -> Result<Self, String> {
         let before = self.job(which).ok_or("no such job")?;
         let mut job = moved.job;
-        is_in_order(before, &job)?;
+        check_transition(before, &job)?;
         if writer.is_some() && before.status == JobStatus::Running && writer != self.holder {
             return Err(format!("I3 {writer:?} wrote, {:?} holds", self.holder));
         }
@@ -312,7 +312,7 @@ impl State {
 }
 
 /// Checks the rules for every transition of a job.
-fn is_in_order(before: &Job, job: &Job) -> Result<(), String> {
+fn check_transition(before: &Job, job: &Job) -> Result<(), String> {
     let known = JobTransition::TRANSITIONS
         .iter()
         .any(|row| row.from.contains(&before.status) && row.to == job.status);

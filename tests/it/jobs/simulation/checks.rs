@@ -16,7 +16,7 @@ use crate::world::{ALL_JOBS, STEPS, list, now};
 
 /// The observations of earlier checks.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// The outputs of done steps, by job, step, and the number of earlier undos of the step.
     done: BTreeMap<(JobId, usize, usize), Value>,
     fences: BTreeMap<JobId, i64>,
@@ -27,7 +27,7 @@ pub(super) struct Seen {
 impl Simulation {
     /// Checks I2, I3, I5, I7, I8, I17 and U3.
     pub(super) fn check(&mut self) -> Result<(), String> {
-        self.world.provider.made_once()?;
+        self.world.provider.check_unique()?;
         let made = self.world.provider.names();
         if let Some(older) = self.older.iter().find(|name| !made.contains(name)) {
             return Err(format!("U3 {older} is older than its job and was removed"));
@@ -83,7 +83,7 @@ impl Simulation {
     }
 }
 
-impl Seen {
+impl Observations {
     /// I7: a done step stays done, with the same output, until it is undone.
     fn stays_done(&mut self, job: &Job, events: &[JobEvent]) -> Result<(), String> {
         let undoing = [JobTransition::Undo, JobTransition::StopUndo].map(JobTransition::as_str);

@@ -21,19 +21,19 @@ use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::JobKind;
 use core_storage::fault::FaultStore;
 
-use checks::Seen;
+use checks::Observations;
 use mutants::{Mutant, reap_blindly};
 use process::{Process, Task};
 
 use crate::world::{
-    ALL_JOBS, Command, Engine, FakeProvider, Plain, PoliteStore, Rng, STEPS, Undoable, Work, lane,
-    list, now,
+    ALL_JOBS, Command, Engine, FakeProvider, Plain, Rng, STEPS, Undoable, Work, YieldingStore,
+    lane, list, now,
 };
 
 const WORKERS: usize = 3;
 const LANES: usize = 2;
 const TURNS: usize = 260;
-const MOST_JOBS: usize = 6;
+const MAX_JOBS: usize = 6;
 
 struct Simulation {
     world: Arc<Engine>,
@@ -43,12 +43,12 @@ struct Simulation {
     rng: Rng,
     mutant: Mutant,
     /// True if no more faults are injected.
-    settles: bool,
+    is_calm: bool,
     /// The ids returned by all creations.
     jobs: Vec<JobId>,
     /// The names of objects that existed before their jobs.
     older: Vec<String>,
-    seen: Seen,
+    seen: Observations,
 }
 
 impl Simulation {
@@ -56,7 +56,7 @@ impl Simulation {
         let rng = Rng::new(seed);
         let provider = FakeProvider::random(rng.clone(), mutant != Mutant::NoKey);
         let (mut world, faults, view) = Engine::faulty(provider);
-        world.store = Arc::new(PoliteStore {
+        world.store = Arc::new(YieldingStore {
             inner: Arc::clone(&world.store),
             rng: rng.clone(),
         });
@@ -67,10 +67,10 @@ impl Simulation {
             faults,
             rng,
             mutant,
-            settles: false,
+            is_calm: false,
             jobs: Vec::new(),
             older: Vec::new(),
-            seen: Seen::default(),
+            seen: Observations::default(),
         }
     }
 
@@ -181,15 +181,15 @@ impl Simulation {
             5 => self.tick(31 + self.rng.below(60) as u64),
             6..=8 => self.world.provider.deliver_one(),
             9..=14 => drop(timers.as_mut().poll(&mut cx)),
-            15 if !self.settles => self.set_clock_back(),
-            16..=17 if !self.settles => self.operate(Command::Cancel),
-            18..=20 if !self.settles => self.operate(Command::Retry),
-            21 if !self.settles && self.rng.below(4) == 0 => self.operate(Command::ForceComplete),
-            22 if !self.settles => self.operate(Command::Signal),
-            23 if !self.settles => self.replay(),
-            24..=26 if !self.settles => self.hold(),
+            15 if !self.is_calm => self.set_clock_back(),
+            16..=17 if !self.is_calm => self.operate(Command::Cancel),
+            18..=20 if !self.is_calm => self.operate(Command::Retry),
+            21 if !self.is_calm && self.rng.below(4) == 0 => self.operate(Command::ForceComplete),
+            22 if !self.is_calm => self.operate(Command::Signal),
+            23 if !self.is_calm => self.replay(),
+            24..=26 if !self.is_calm => self.hold(),
             27 => processes[self.rng.below(WORKERS)].stop(),
-            28 if !self.settles && self.jobs.len() < MOST_JOBS => {
+            28 if !self.is_calm && self.jobs.len() < MAX_JOBS => {
                 let lane = self.rng.below(LANES);
                 self.create(lane);
             }
@@ -216,7 +216,7 @@ impl Simulation {
         }
         self.faults.inject_random(0, 0);
         self.world.provider.calm_down();
-        self.settles = true;
+        self.is_calm = true;
         for scope in &Self::holdable() {
             now(self.world.try_hold(scope, false)).unwrap();
         }
@@ -267,7 +267,7 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, simulation: &Simulation) {
-        self.mishaps += simulation.world.provider.mishaps() as u64;
+        self.mishaps += simulation.world.provider.fault_count() as u64;
         for job in simulation.all_jobs() {
             self.completed += u64::from(job.status == JobStatus::Completed);
             self.lost += u64::from(job.lost_leases > 0);

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::kernel::answer::reply::Describe;
+use crate::kernel::answer::reply::SchemaFn;
 use crate::kernel::endpoint::service_error::ServiceError;
 
 /// The name of the schema of the error envelope.
@@ -45,7 +45,7 @@ impl Components {
     }
 
     /// Adds the schema of a type in requests, and returns it.
-    pub(super) fn input(&mut self, describe: Describe) -> Value {
+    pub(super) fn input(&mut self, describe: SchemaFn) -> Value {
         describe(&mut self.inputs).to_value()
     }
 
@@ -59,7 +59,7 @@ impl Components {
     }
 
     /// Adds the schema of a type in responses, and returns it.
-    pub(super) fn output(&mut self, describe: Describe) -> Value {
+    pub(super) fn output(&mut self, describe: SchemaFn) -> Value {
         describe(&mut self.outputs).to_value()
     }
 

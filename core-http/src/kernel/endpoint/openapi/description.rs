@@ -84,7 +84,7 @@ fn features(endpoint: &Endpoint) -> Result<String, ServiceError> {
              response for {hours} hours, and is not executed again."
         ));
     }
-    if endpoint.obeys_if_match() {
+    if endpoint.honours_if_match() {
         sentences.push(
             "Honours `If-Match`: the request is refused if the record has none of these entity \
              tags."

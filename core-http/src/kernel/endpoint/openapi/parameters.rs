@@ -31,7 +31,7 @@ pub(super) fn of(
             }),
         ));
     }
-    if endpoint.obeys_if_match() {
+    if endpoint.honours_if_match() {
         parameters.push(header(
             "If-Match",
             json!({

@@ -199,12 +199,12 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
             Code::IdempotencyInProgress,
         ]);
     }
-    if endpoint.obeys_if_match() || endpoint.row.if_none_match {
+    if endpoint.honours_if_match() || endpoint.row.if_none_match {
         codes.push(Code::VersionConflict);
     }
     let mut refusals: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
     for code in codes {
-        let code = row.reworded(code);
+        let code = row.replace_code(code);
         let of_status = refusals.entry(row.status_of(code)).or_default();
         if !of_status.contains(&code) {
             of_status.push(code);

@@ -109,17 +109,17 @@ impl PartialOrd for Decimal {
 }
 
 /// Returns whether two JSON values are equal. Numbers are compared by their exact value, also inside other values.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
+pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
     if let (Some(one), Some(other)) = (Decimal::of(one), Decimal::of(other)) {
         return one == other;
     }
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| are_equal(a, b))
         }
         (Value::Object(one), Value::Object(other)) => {
             let in_other =
-                |(name, a): (&String, &Value)| other.get(name).is_some_and(|b| same(a, b));
+                |(name, a): (&String, &Value)| other.get(name).is_some_and(|b| are_equal(a, b));
             one.len() == other.len() && one.iter().all(in_other)
         }
         (one, other) => one == other,
@@ -127,7 +127,7 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
 }
 
 /// Returns a text that is equal for two values if and only if they are the [`same`].
-pub(super) fn identity(value: &Value) -> String {
+pub(super) fn canonical_text(value: &Value) -> String {
     canonical_json(&with_exact_numbers(value))
 }
 
@@ -189,13 +189,16 @@ mod tests {
             for one in equal {
                 for other in equal {
                     let (one, other) = (number(one), number(other));
-                    assert!(same(&one, &other), "{one} {other}");
-                    assert_eq!(identity(&one), identity(&other));
+                    assert!(are_equal(&one, &other), "{one} {other}");
+                    assert_eq!(canonical_text(&one), canonical_text(&other));
                     // The same holds inside other values.
                     let nested =
                         |n: &Value| serde_json::json!({ "a": [n.clone(), { "b": n.clone() }] });
-                    assert!(same(&nested(&one), &nested(&other)));
-                    assert_eq!(identity(&nested(&one)), identity(&nested(&other)));
+                    assert!(are_equal(&nested(&one), &nested(&other)));
+                    assert_eq!(
+                        canonical_text(&nested(&one)),
+                        canonical_text(&nested(&other))
+                    );
                 }
             }
         }
@@ -214,8 +217,8 @@ mod tests {
             ("1", "[1]"),
         ] {
             let (one, other) = (number(one), number(other));
-            assert!(!same(&one, &other), "{one} {other}");
-            assert_ne!(identity(&one), identity(&other));
+            assert!(!are_equal(&one, &other), "{one} {other}");
+            assert_ne!(canonical_text(&one), canonical_text(&other));
         }
     }
 

@@ -72,7 +72,7 @@ impl Checker {
     /// Rewrites the numbers of a valid value so that its types can be deserialized: `1e2` becomes 100 if the schema
     /// expects an integer. Free-form values keep their notation.
     pub(crate) fn respell_numbers(&self, value: &mut Value) {
-        plain::respell(&self.compiled, value);
+        plain::normalize_numbers(&self.compiled, value);
     }
 }
 

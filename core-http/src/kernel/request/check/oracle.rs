@@ -12,7 +12,7 @@ use crate::kernel::parse_strict;
 type Verdict = (String, &'static str);
 
 /// Returns the verdicts of the complete validator.
-fn theirs(schema: &Value, value: &Value) -> Vec<Verdict> {
+fn reference_verdicts(schema: &Value, value: &Value) -> Vec<Verdict> {
     let validator = jsonschema::options()
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
@@ -198,7 +198,7 @@ fn one_schema() -> impl Strategy<Value = Value> {
 
 fn assert_same_verdicts(schema: &Value, value: &Value, spelling: usize) {
     let text = spelled(value, spelling);
-    let (mut theirs, mut ours) = (theirs(schema, value), ours(schema, &text));
+    let (mut theirs, mut ours) = (reference_verdicts(schema, value), ours(schema, &text));
     theirs.sort();
     ours.sort();
     assert_eq!(ours, theirs, "{text} by {schema}");
@@ -263,7 +263,10 @@ fn recursive_types_are_validated_at_every_depth() {
         ("/next/next/next/n", "required"),
     ];
     let wanted = wanted.map(|(path, code)| (path.to_owned(), code));
-    let (mut theirs, mut ours) = (theirs(&schema, &value), ours(&schema, &value.to_string()));
+    let (mut theirs, mut ours) = (
+        reference_verdicts(&schema, &value),
+        ours(&schema, &value.to_string()),
+    );
     theirs.sort();
     ours.sort();
     assert_eq!(ours, wanted);

@@ -10,19 +10,19 @@ const WHITE_SPACE: &str = r"\t-\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u2
 ///
 /// # Errors
 /// The reason why the pattern cannot be compiled.
-pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
-    let translated = translated(pattern)?;
+pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+    let translated = translate(pattern)?;
     Regex::new(&translated).map_err(|error| format!("pattern {pattern}: {error}"))
 }
 
 /// Returns the pattern in the syntax of the `regex` crate, with the character classes of ECMA-262.
-fn translated(pattern: &str) -> Result<String, String> {
+fn translate(pattern: &str) -> Result<String, String> {
     let mut text = String::with_capacity(pattern.len());
     let mut in_class = false;
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match (c, in_class) {
-            ('\\', _) => escaped(chars.next(), in_class, &mut text)
+            ('\\', _) => translate_escape(chars.next(), in_class, &mut text)
                 .ok_or_else(|| format!("pattern {pattern}: unsupported escape"))?,
             ('.', false) => text.push_str(r"[^\n\r\u2028\u2029]"),
             // These are operators inside character classes of the `regex` crate.
@@ -42,7 +42,7 @@ fn translated(pattern: &str) -> Result<String, String> {
 }
 
 /// Appends the translation of the character after a backslash; `None` if it cannot be translated.
-fn escaped(escaped: Option<char>, in_class: bool, text: &mut String) -> Option<()> {
+fn translate_escape(escaped: Option<char>, in_class: bool, text: &mut String) -> Option<()> {
     let class = match escaped? {
         's' | 'S' => WHITE_SPACE,
         'd' | 'D' => "0-9",
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn character_classes_are_those_of_ecma_262() {
-        let matches = |pattern: &str, text: &str| compiled(pattern).unwrap().is_match(text);
+        let matches = |pattern: &str, text: &str| compile(pattern).unwrap().is_match(text);
         for white in [
             " ", "\t", "\u{b}", "\u{a0}", "\u{2003}", "\u{2028}", "\u{feff}",
         ] {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn unsupported_patterns_are_refused_with_a_reason() {
         for bad in ["(", "(?!a)", r"[\S]", "\\", r"(a)\1"] {
-            assert!(compiled(bad).unwrap_err().contains("pattern"), "{bad}");
+            assert!(compile(bad).unwrap_err().contains("pattern"), "{bad}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::schema::{Schema, Subschema, Type, Types};
 
 /// Rewrites the numbers of a value wherever the schema expects a number: whole numbers as integers, others as the
 /// nearest double.
-pub(super) fn respell(schema: &Schema, value: &mut Value) {
+pub(super) fn normalize_numbers(schema: &Schema, value: &mut Value) {
     let speller = Speller {
         definitions: &schema.definitions,
     };

@@ -20,7 +20,7 @@ pub(super) struct Schema {
     pub(super) never: bool,
     #[serde(rename = "type")]
     pub(super) types: Option<Types>,
-    #[serde(rename = "const", deserialize_with = "given")]
+    #[serde(rename = "const", deserialize_with = "deserialize_present")]
     pub(super) constant: Option<Value>,
     #[serde(rename = "enum")]
     pub(super) words: Option<Vec<Value>>,
@@ -46,7 +46,7 @@ pub(super) struct Schema {
     pub(super) all_of: Vec<Subschema>,
     pub(super) any_of: Option<Vec<Subschema>>,
     pub(super) one_of: Option<Vec<Subschema>>,
-    #[serde(rename = "$ref", deserialize_with = "definition")]
+    #[serde(rename = "$ref", deserialize_with = "deserialize_reference")]
     pub(super) reference: Option<String>,
     #[serde(rename = "$defs")]
     pub(super) definitions: BTreeMap<String, Subschema>,
@@ -124,7 +124,7 @@ impl TryFrom<String> for Pattern {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let compiled = pattern::compiled(&text)?;
+        let compiled = pattern::compile(&text)?;
         Ok(Self { text, compiled })
     }
 }
@@ -153,12 +153,12 @@ impl From<String> for Format {
 }
 
 /// Deserializes a value that is present, also if it is `null`.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
 /// Deserializes a reference, and returns the name of its definition.
-fn definition<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+fn deserialize_reference<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let reference = String::deserialize(from)?;
     let name = reference.strip_prefix("#/$defs/");
     let name = name.ok_or_else(|| Error::custom(format!("{reference} is not in $defs")))?;

@@ -61,7 +61,7 @@ impl Location<'_> {
 }
 
 /// A collection of violations with a maximum size.
-pub(super) struct Found<'s> {
+pub(super) struct Violations<'s> {
     pub(super) violations: Vec<Violation<'s>>,
     /// `true` if there was a violation, also if it was not collected.
     pub(super) any: bool,
@@ -69,7 +69,7 @@ pub(super) struct Found<'s> {
     pub(super) most: usize,
 }
 
-impl<'s> Found<'s> {
+impl<'s> Violations<'s> {
     /// Creates an empty collection for at most this number of violations.
     pub(super) const fn up_to(most: usize) -> Self {
         Self {

@@ -7,16 +7,16 @@ use core_domain::kernel::{JsonText, number_literal_text};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
-use super::decimal::{Decimal, identity, same};
+use super::decimal::{Decimal, are_equal, canonical_text};
 use super::schema::{Schema, Subschema, Type, Types};
-use super::violation::{Found, Kind, Location, Violation};
+use super::violation::{Kind, Location, Violation, Violations};
 
 /// Returns the violations of a schema by a value, at most `most`.
 pub(super) fn violations<'s>(schema: &'s Schema, value: &Value, most: usize) -> Vec<Violation<'s>> {
     let validator = Validator {
         definitions: &schema.definitions,
     };
-    let mut found = Found::up_to(most);
+    let mut found = Violations::up_to(most);
     validator.validate(schema, value, Location::Root, &mut found);
     found.violations
 }
@@ -28,7 +28,13 @@ struct Validator<'s> {
 }
 
 impl<'s> Validator<'s> {
-    fn validate(self, schema: &'s Schema, value: &Value, at: Location<'_>, found: &mut Found<'s>) {
+    fn validate(
+        self,
+        schema: &'s Schema,
+        value: &Value,
+        at: Location<'_>,
+        found: &mut Violations<'s>,
+    ) {
         if found.is_full() {
             return;
         }
@@ -37,10 +43,10 @@ impl<'s> Validator<'s> {
             found.unless(is_of_types(value, types), at, Kind::Type);
         }
         if let Some(wanted) = &schema.constant {
-            found.unless(same(wanted, value), at, Kind::Const(wanted));
+            found.unless(are_equal(wanted, value), at, Kind::Const(wanted));
         }
         if let Some(words) = &schema.words {
-            let is_word = words.iter().any(|word| same(word, value));
+            let is_word = words.iter().any(|word| are_equal(word, value));
             found.unless(is_word, at, Kind::Enum(words));
         }
         if let Some(most) = schema.max_bytes {
@@ -62,11 +68,11 @@ impl<'s> Validator<'s> {
         if let Some(branches) = &schema.any_of
             && !branches.iter().any(|branch| self.fits(branch, value))
         {
-            self.no_branch(branches, value, at, found);
+            self.add_no_branch(branches, value, at, found);
         }
         if let Some(branches) = &schema.one_of {
             match branches.iter().filter(|b| self.fits(b, value)).count() {
-                0 => self.no_branch(branches, value, at, found),
+                0 => self.add_no_branch(branches, value, at, found),
                 1 => {}
                 _ => found.add(at, Kind::SeveralBranches),
             }
@@ -82,7 +88,7 @@ impl<'s> Validator<'s> {
         schema: &'s Subschema,
         value: &Value,
         at: Location<'_>,
-        found: &mut Found<'s>,
+        found: &mut Violations<'s>,
     ) {
         if let Some(schema) = &schema.0 {
             self.validate(schema, value, at, found);
@@ -91,21 +97,21 @@ impl<'s> Validator<'s> {
 
     /// Returns whether the value matches the schema.
     fn fits(self, schema: &'s Subschema, value: &Value) -> bool {
-        let mut found = Found::up_to(0);
+        let mut found = Violations::up_to(0);
         self.validate_by(schema, value, Location::Root, &mut found);
         !found.any
     }
 
     /// Adds the violation that no branch matches, with the violations of each branch.
-    fn no_branch(
+    fn add_no_branch(
         self,
         branches: &'s [Subschema],
         value: &Value,
         at: Location<'_>,
-        found: &mut Found<'s>,
+        found: &mut Violations<'s>,
     ) {
         let against = branches.iter().map(|branch| {
-            let mut against = Found::up_to(found.most);
+            let mut against = Violations::up_to(found.most);
             self.validate_by(branch, value, at, &mut against);
             against.violations
         });
@@ -118,9 +124,9 @@ impl<'s> Validator<'s> {
         schema: &'s Schema,
         items: &[Value],
         at: Location<'_>,
-        found: &mut Found<'s>,
+        found: &mut Violations<'s>,
     ) {
-        bounded(
+        check_length(
             items.len(),
             (schema.min_items, Kind::MinItems),
             (schema.max_items, Kind::MaxItems),
@@ -129,7 +135,7 @@ impl<'s> Validator<'s> {
         );
         if schema.unique_items {
             let mut known = HashSet::new();
-            let unique = items.iter().all(|item| known.insert(identity(item)));
+            let unique = items.iter().all(|item| known.insert(canonical_text(item)));
             found.unless(unique, at, Kind::UniqueItems);
         }
         for (position, item) in items.iter().enumerate() {
@@ -146,9 +152,9 @@ impl<'s> Validator<'s> {
         schema: &'s Schema,
         fields: &Map<String, Value>,
         at: Location<'_>,
-        found: &mut Found<'s>,
+        found: &mut Violations<'s>,
     ) {
-        bounded(
+        check_length(
             fields.len(),
             (schema.min_properties, Kind::MinProperties),
             (schema.max_properties, Kind::MaxProperties),
@@ -176,7 +182,7 @@ fn validate_number<'s>(
     schema: &'s Schema,
     number: &Value,
     at: Location<'_>,
-    found: &mut Found<'s>,
+    found: &mut Violations<'s>,
 ) {
     if let Some(least) = &schema.minimum {
         found.unless(compare(number, least).is_ge(), at, Kind::Minimum(least));
@@ -186,9 +192,9 @@ fn validate_number<'s>(
     }
 }
 
-fn validate_text<'s>(schema: &'s Schema, text: &str, at: Location<'_>, found: &mut Found<'s>) {
+fn validate_text<'s>(schema: &'s Schema, text: &str, at: Location<'_>, found: &mut Violations<'s>) {
     if schema.min_length.is_some() || schema.max_length.is_some() {
-        bounded(
+        check_length(
             text.chars().count(),
             (schema.min_length, Kind::MinLength),
             (schema.max_length, Kind::MaxLength),
@@ -209,12 +215,12 @@ fn validate_text<'s>(schema: &'s Schema, text: &str, at: Location<'_>, found: &m
 type Bound<'s> = (Option<u64>, fn(u64) -> Kind<'s>);
 
 /// Adds a violation if a length is below the first limit or above the second.
-fn bounded<'s>(
+fn check_length<'s>(
     length: usize,
     (least, too_short): Bound<'s>,
     (most, too_long): Bound<'s>,
     at: Location<'_>,
-    found: &mut Found<'s>,
+    found: &mut Violations<'s>,
 ) {
     let length = u64::try_from(length).unwrap_or(u64::MAX);
     if let Some(least) = least {

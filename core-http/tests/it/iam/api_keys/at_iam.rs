@@ -41,7 +41,7 @@ async fn a_key_is_not_a_session_and_cannot_manage_keys_or_sessions() {
     let refused = world
         .send_with_key(&secret, "POST", VALIDATE, validate)
         .await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     // Ada's session is still valid.
     let _ = ada.get(&world, CORE_SESSION).await.expect(200);
     assert_eq!(world.key_verdict(&secret).await, "VALID");
@@ -64,12 +64,12 @@ async fn routes_for_keys_enforce_their_scopes_and_audit_the_key_id() {
     let refused = world
         .send_with_key(&reader, "POST", ROLES, map("role:read"))
         .await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     // A key cannot give a permission that it lacks, even if its owner has it.
     let refused = world
         .send_with_key(&secret, "POST", ROLES, map("entity:write"))
         .await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     let mapped = world
         .send_with_key(&secret, "POST", ROLES, map("job:read"))
         .await;
@@ -131,9 +131,9 @@ async fn wrong_keys_sent_to_iam_without_a_gateway_count_as_failed_authentication
     let _ = call(&secret).await.expect(200);
     for n in 0..10 {
         let wrong = call(&format!("core_wrong-{n}")).await;
-        wrong.refused(401, "UNAUTHORIZED");
+        wrong.expect_error(401, "UNAUTHORIZED");
     }
-    let locked_out = call(&secret).await.refused(429, "RATE_LIMITED");
+    let locked_out = call(&secret).await.expect_error(429, "RATE_LIMITED");
     let policy = locked_out.header("ratelimit-policy");
     assert_eq!(policy, "\"authentication\";q=10;w=60");
     world.tick(60);

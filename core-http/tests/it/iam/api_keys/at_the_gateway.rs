@@ -153,13 +153,13 @@ async fn a_key_reaches_only_its_own_platform_within_its_scopes() {
     assert_eq!(front.platform_status(&secret, &foreign).await, 404);
     let entities = platform_path(&ada.platform, "/entities");
     let beyond = front.get(&secret, &entities).await;
-    beyond.refused(403, "FORBIDDEN");
+    beyond.expect_error(403, "FORBIDDEN");
     let session = front.get(&secret, "/api/v1/iam/api/auth/get-session").await;
     assert!(session.expect(200).json.is_null());
     let sessions = front.get(&secret, "/api/v1/iam/api/sessions").await;
-    sessions.refused(401, "UNAUTHORIZED");
+    sessions.expect_error(401, "UNAUTHORIZED");
     let wrong = front.get("core_x", &entities).await;
-    wrong.refused(401, "UNAUTHORIZED");
+    wrong.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn calls_to_iam_and_validations_share_one_limit_per_minute() {
     let refused = world
         .send_with_key(&secret, "GET", &path, Value::Null)
         .await;
-    let refused = refused.refused(429, "RATE_LIMITED");
+    let refused = refused.expect_error(429, "RATE_LIMITED");
     assert_eq!(refused.header("retry-after"), "50");
     assert_eq!(world.key_verdict(&other).await, "VALID");
     world.tick(50);

@@ -121,7 +121,7 @@ async fn invalid_requests_get_the_codes_of_better_auth() {
         (ROTATE, with(json!({ "overlap": -1 })), "VALIDATION_ERROR"),
     ] {
         let refused = ada.post(&world, path, body.clone()).await;
-        let refused = refused.refused(400, code);
+        let refused = refused.expect_error(400, code);
         assert_eq!(refused.json["code"], code, "{body}");
         assert_eq!(refused.json["message"], refused.json["error"]["message"]);
     }
@@ -129,10 +129,10 @@ async fn invalid_requests_get_the_codes_of_better_auth() {
         let _ = ada.post(&world, CREATE, body).await.expect(200);
     }
     let nobody = world.post(CREATE, json!({})).await;
-    let nobody = nobody.refused(401, "UNAUTHORIZED_SESSION");
+    let nobody = nobody.expect_error(401, "UNAUTHORIZED_SESSION");
     assert_eq!(nobody.json["code"], "UNAUTHORIZED_SESSION");
     let service = world.iam.post(&operator(), CREATE, json!({})).await;
-    service.refused(401, "UNAUTHORIZED_SESSION");
+    service.expect_error(401, "UNAUTHORIZED_SESSION");
 }
 
 #[tokio::test]
@@ -143,18 +143,18 @@ async fn an_organization_key_requires_a_membership_and_a_platform() {
     let of = |org: &str, owned: bool| json!({ "organizationId": org, "organizationOwned": owned });
     for owned in [true, false] {
         let foreign = world.send_as_person(&eve, "POST", CREATE, of(&ada.org, owned));
-        foreign.await.refused(404, "NOT_FOUND");
+        foreign.await.expect_error(404, "NOT_FOUND");
     }
     let owned = json!({ "organizationOwned": true });
     let none_active = world.send_as_person(&eve, "POST", CREATE, owned).await;
-    let none_active = none_active.refused(400, "VALIDATION_ERROR");
+    let none_active = none_active.expect_error(400, "VALIDATION_ERROR");
     assert_eq!(none_active.issues(), ["organizationId: required"]);
     let body = json!({ "name": "Bare", "slug": "bare", "ownerId": eve.user_id });
     let path = "/api/core/organizations";
     let bare = world.iam.post(&operator(), path, body).await.expect(201);
     for owned in [true, false] {
         let refused = world.send_as_person(&eve, "POST", CREATE, of(&bare.id(), owned));
-        refused.await.refused(409, "CONFLICT");
+        refused.await.expect_error(409, "CONFLICT");
     }
 }
 
@@ -178,7 +178,7 @@ async fn another_persons_key_is_not_found_by_any_route() {
             ("POST", DELETE.to_owned(), json!({ "keyId": id })),
         ] {
             let refused = world.send_as_person(&eve, method, &path, body).await;
-            let refused = refused.refused(404, "KEY_NOT_FOUND");
+            let refused = refused.expect_error(404, "KEY_NOT_FOUND");
             assert_eq!(refused.json["message"], "API Key not found");
         }
     }
@@ -243,11 +243,11 @@ async fn members_see_organization_keys_and_change_them_only_with_permission() {
     let foreign = world
         .send_as_person(&mallory, "POST", DELETE, of(narrow))
         .await;
-    foreign.refused(404, "KEY_NOT_FOUND");
+    foreign.expect_error(404, "KEY_NOT_FOUND");
     let foreign = world
         .send_as_person(&mallory, "GET", &path, Value::Null)
         .await;
-    foreign.refused(404, "NOT_FOUND");
+    foreign.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -264,10 +264,10 @@ async fn owners_set_the_rate_limit_of_a_key_and_admins_cannot() {
     let mut limited = own;
     limited["requestsPerMinute"] = json!(1_000);
     let refused = world.send_as_person(&eve, "POST", CREATE, limited.clone());
-    refused.await.refused(403, "FORBIDDEN");
+    refused.await.expect_error(403, "FORBIDDEN");
     let change = json!({ "keyId": id, "requestsPerMinute": 1_000 });
     let refused = world.send_as_person(&eve, "POST", UPDATE, change).await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     let made = ada.post(&world, CREATE, limited).await.expect(200);
     assert_eq!(made.json["rateLimitMax"], 1_000);
     let change = json!({ "keyId": made.id(), "requestsPerMinute": 10_000 });
@@ -295,7 +295,7 @@ async fn disabling_enabling_and_deleting_a_key_is_audited() {
     assert_eq!(world.key_verdict(&secret).await, "REVOKED");
     for path in [DELETE, UPDATE, ROTATE] {
         let gone = ada.post(&world, path, of.clone()).await;
-        gone.refused(404, "KEY_NOT_FOUND");
+        gone.expect_error(404, "KEY_NOT_FOUND");
     }
     let listed = ada.get(&world, LIST).await.expect(200);
     assert_eq!(listed.json["total"], 0);
@@ -322,7 +322,7 @@ async fn an_owner_has_at_most_a_hundred_keys_and_deleted_ones_do_not_count() {
         ada.key(&world, json!({})).await;
     }
     let full = ada.post(&world, CREATE, json!({})).await;
-    full.refused(409, "LIMIT_REACHED");
+    full.expect_error(409, "LIMIT_REACHED");
     let own = json!({ "organizationOwned": true });
     let _ = ada.post(&world, CREATE, own).await.expect(200);
     let deleted = ada.post(&world, DELETE, json!({ "keyId": first })).await;
@@ -387,7 +387,7 @@ async fn lists_are_paged_and_sorted_as_requested() {
         "?sortDirection=up",
     ] {
         let refused = ada.get(&world, &format!("{LIST}{bad}")).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
 }
 
@@ -411,5 +411,5 @@ async fn a_repeated_request_returns_the_same_secret() {
     let listed = ada.get(&world, LIST).await.expect(200);
     assert_eq!(listed.json["total"], 1);
     let nobody = world.iam.get(&Caller::Anonymous, LIST).await;
-    nobody.refused(401, "UNAUTHORIZED");
+    nobody.expect_error(401, "UNAUTHORIZED");
 }

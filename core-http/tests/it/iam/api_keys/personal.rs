@@ -57,7 +57,7 @@ async fn a_personal_key_of_an_owner_has_no_rights_in_the_organization() {
     let _ = read.await.expect(200);
     for (method, path, body) in [("GET", roles.as_str(), Value::Null), ("POST", ROLES, map)] {
         let refused = world.send_with_key(&secret, method, path, body).await;
-        refused.refused(404, "NOT_FOUND");
+        refused.expect_error(404, "NOT_FOUND");
     }
     // Another service gets the key as a gateway passes it on.
     let caller = Caller::ApiKey {
@@ -69,7 +69,7 @@ async fn a_personal_key_of_an_owner_has_no_rights_in_the_organization() {
         .registry
         .get(&caller, &platform_path(&ada.platform, ""))
         .await;
-    platform.refused(404, "NOT_FOUND");
+    platform.expect_error(404, "NOT_FOUND");
     let platforms = world.registry.get(&caller, "/api/v1/platforms").await;
     assert_eq!(platforms.expect(200).json["data"], json!([]));
     let onboarding = json!({ "name": "Mine", "slug": "mine" });
@@ -77,7 +77,7 @@ async fn a_personal_key_of_an_owner_has_no_rights_in_the_organization() {
         .registry
         .post(&caller, "/api/v1/onboarding/start", onboarding)
         .await;
-    assert!(!onboarded.is_good(), "{}", onboarded.json);
+    assert!(!onboarded.is_success(), "{}", onboarded.json);
     // The key is not a session either.
     let set_up = json!({ "name": "A", "slug": "abc" });
     let of_key = json!({ "keyId": id });
@@ -101,7 +101,7 @@ async fn a_personal_key_of_an_owner_has_no_rights_in_the_organization() {
     }
     // The profile belongs to the person. Keys of the organization cannot read it.
     let refused = world.send_with_key(&of_organization, "GET", PROFILE, Value::Null);
-    refused.await.refused(401, "UNAUTHORIZED");
+    refused.await.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_personal_key_takes_no_scopes_no_rate_limit_and_no_organization() {
         ),
     ] {
         let refused = world.create_api_key(&eve.caller(), body).await;
-        refused.refused(status, code);
+        refused.expect_error(status, code);
     }
 }
 

@@ -44,7 +44,7 @@ async fn a_second_overlap_is_refused_and_a_zero_overlap_ends_all_former_secrets(
         ada.post(&world, ROTATE, body).await
     };
     let second = rotate(DAY).await.expect(200).text("key").to_owned();
-    rotate(1).await.refused(409, "CONFLICT");
+    rotate(1).await.expect_error(409, "CONFLICT");
     assert_eq!(world.key_verdict(&first).await, "VALID");
     let third = rotate(0).await.expect(200).text("key").to_owned();
     assert_eq!(world.key_verdict(&first).await, "NOT_FOUND");
@@ -65,7 +65,7 @@ async fn disabled_and_expired_keys_cannot_be_rotated() {
     ada.proves_who_she_is(&world).await;
     for id in [disabled, expired] {
         let refused = ada.post(&world, ROTATE, json!({ "keyId": id })).await;
-        refused.refused(409, "INVALID_STATE");
+        refused.expect_error(409, "INVALID_STATE");
     }
     assert_eq!(world.key_verdict(&secret).await, "EXPIRED");
 }

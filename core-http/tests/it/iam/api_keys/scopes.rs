@@ -25,7 +25,7 @@ async fn scopes_limit_the_owners_permissions_and_never_extend_them() {
         json!(["job:read", "*:*"]),
         json!(["*:read"]),
     ] {
-        make(scopes).await.refused(403, "FORBIDDEN");
+        make(scopes).await.expect_error(403, "FORBIDDEN");
     }
     let narrow = make(json!(["job:read", "deployment:create"]))
         .await
@@ -115,7 +115,7 @@ async fn a_key_reaches_no_other_organization_of_its_owner() {
         let foreign = world
             .send_with_key(&secret, "GET", &path, Value::Null)
             .await;
-        foreign.refused(404, "NOT_FOUND");
+        foreign.expect_error(404, "NOT_FOUND");
         let person = ada.get(&world, &path).await;
         let _ = person.expect(200);
     }

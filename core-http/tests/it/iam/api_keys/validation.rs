@@ -27,9 +27,9 @@ async fn only_services_can_validate_a_key_and_see_its_owner() {
     let body = json!({ "key": secret });
     let by = owner(&ada.platform);
     let member = world.iam.post(&by, VALIDATE, body.clone()).await;
-    member.refused(403, "FORBIDDEN");
+    member.expect_error(403, "FORBIDDEN");
     let nobody = world.post(VALIDATE, body).await;
-    nobody.refused(401, "UNAUTHORIZED");
+    nobody.expect_error(401, "UNAUTHORIZED");
     for bad in [
         json!({}),
         json!({ "key": "" }),
@@ -39,7 +39,7 @@ async fn only_services_can_validate_a_key_and_see_its_owner() {
             .iam
             .post(&crate::world::operator(), VALIDATE, bad)
             .await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
 }
 

@@ -254,7 +254,7 @@ impl Subject for Keys {
         }
         let answer = self.send(step).await;
         let context = format!("{step:?}: {} {}", answer.status, answer.json);
-        assert_eq!(answer.is_good(), model.is_success_expected, "{context}");
+        assert_eq!(answer.is_success(), model.is_success_expected, "{context}");
         match step {
             Step::Make { .. } => {
                 let secret = answer.text("key").to_owned();

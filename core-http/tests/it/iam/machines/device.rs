@@ -234,9 +234,13 @@ impl Subject for Devices {
             "{step:?}: {}",
             answer.json
         );
-        assert_eq!(answer.is_good(), model.expected_code.is_empty(), "{step:?}");
+        assert_eq!(
+            answer.is_success(),
+            model.expected_code.is_empty(),
+            "{step:?}"
+        );
         if let Step::Poll(at) = step
-            && answer.is_good()
+            && answer.is_success()
         {
             let Status::Redeemed { second } = model.devices[*at].status else {
                 panic!("{:?}", model.devices[*at]);

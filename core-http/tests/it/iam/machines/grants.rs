@@ -299,7 +299,7 @@ impl Subject for Member {
         }
         let answer = self.send(step).await;
         let context = format!("{step:?}: {} {}", answer.status, answer.json);
-        assert_eq!(answer.is_good(), model.good, "{context}");
+        assert_eq!(answer.is_success(), model.good, "{context}");
         if model.grants.len() > self.grants.len() {
             self.grants.push(answer.id());
         }

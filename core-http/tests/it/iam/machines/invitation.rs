@@ -330,7 +330,7 @@ impl Subject for Organization {
             }
         };
         let context = format!("{step:?}: {} {}", answer.status, answer.json);
-        assert_eq!(answer.is_good(), model.good, "{context}");
+        assert_eq!(answer.is_success(), model.good, "{context}");
         assert!(
             answer.status.is_success() || answer.status.is_client_error(),
             "{context}"

@@ -302,7 +302,7 @@ impl Subject for Sessions {
         }
         let answer = self.send(step).await;
         let context = format!("{step:?}: {} {}", answer.status, answer.json);
-        assert_eq!(answer.is_good(), model.good, "{context}");
+        assert_eq!(answer.is_success(), model.good, "{context}");
         self.passwords = model.password;
         if model.sessions.len() > self.known.len() {
             self.begun(&answer).await;

@@ -143,7 +143,7 @@ impl Family {
             .world
             .sign_in(&self.person.email, crate::world::PASSWORD)
             .await;
-        assert_eq!(signed_in.is_good(), good, "{}", signed_in.json);
+        assert_eq!(signed_in.is_success(), good, "{}", signed_in.json);
         if !good {
             return;
         }
@@ -163,7 +163,7 @@ impl Family {
         let at = (self.tokens.len() - 1).saturating_sub(back);
         let told = self.world.refresh(&self.tokens[at].0).await;
         if !model.good {
-            told.refused(400, "invalid_grant");
+            told.expect_error(400, "invalid_grant");
             return;
         }
         let tokens = pair(&told.expect(200).json);
@@ -205,7 +205,7 @@ impl Subject for Family {
                     format!("/api/sessions/{}", self.session),
                 );
                 let revoked = self.world.iam.delete(&caller, &path).await;
-                assert_eq!(revoked.is_good(), model.good, "{}", revoked.json);
+                assert_eq!(revoked.is_success(), model.good, "{}", revoked.json);
                 return;
             }
             Step::Ban => "ban",

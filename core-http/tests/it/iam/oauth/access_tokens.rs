@@ -73,7 +73,7 @@ async fn access_tokens_work_like_sessions_for_fifteen_minutes() {
     world
         .send_with_bearer(token, "GET", CORE_SESSION)
         .await
-        .refused(401, "UNAUTHORIZED");
+        .expect_error(401, "UNAUTHORIZED");
     // The session itself is still valid.
     let fresh = world
         .refresh(tokens.text("refresh_token"))
@@ -103,7 +103,7 @@ async fn signing_out_or_revoking_ends_a_device_session_at_once() {
         let refused = gateway(&world).resolve(&bearer(token)).await;
         assert_eq!(refused.unwrap_err(), AuthorityError::Refused);
         let refused = world.refresh(tokens.text("refresh_token")).await;
-        refused.refused(400, "invalid_grant");
+        refused.expect_error(400, "invalid_grant");
     }
     let still = world
         .send_with_bearer(&ada.token, "GET", CORE_SESSION)
@@ -128,7 +128,7 @@ async fn refresh_tokens_and_device_codes_are_not_accepted_as_credentials() {
         world
             .send_with_bearer(other, "GET", CORE_SESSION)
             .await
-            .refused(401, "UNAUTHORIZED");
+            .expect_error(401, "UNAUTHORIZED");
         let refused = gateway(&world).resolve(&bearer(other)).await;
         assert_eq!(refused.unwrap_err(), AuthorityError::Refused);
     }
@@ -136,5 +136,5 @@ async fn refresh_tokens_and_device_codes_are_not_accepted_as_credentials() {
     let shown = world
         .send_unidentified("GET", CORE_SESSION, &[("cookie", &cookie)], Value::Null)
         .await;
-    shown.refused(401, "UNAUTHORIZED");
+    shown.expect_error(401, "UNAUTHORIZED");
 }

@@ -28,7 +28,7 @@ async fn an_approved_device_code_signs_in_once(world: World) {
     world
         .poll(device_code)
         .await
-        .refused(400, "authorization_pending");
+        .expect_error(400, "authorization_pending");
     let written = user_code.to_lowercase().replace('-', " ");
     for _ in 0..2 {
         let decided = world.decide(&ada, &written, "approve").await.expect(200);
@@ -40,7 +40,7 @@ async fn an_approved_device_code_signs_in_once(world: World) {
         polls.into_iter().partition(|poll| poll.status == 200);
     assert_eq!((granted.len(), refused.len()), (1, 3));
     for poll in refused {
-        poll.refused(400, "invalid_grant");
+        poll.expect_error(400, "invalid_grant");
     }
     let tokens = &granted[0];
     assert_eq!(
@@ -74,7 +74,7 @@ async fn polling_too_often_lengthens_the_interval_by_five_seconds() {
         (20, "authorization_pending"),
     ] {
         world.tick(pause);
-        world.poll(device_code).await.refused(400, code);
+        world.poll(device_code).await.expect_error(400, code);
     }
 }
 
@@ -88,19 +88,25 @@ async fn denied_and_expired_devices_get_no_tokens() {
     world
         .decide(&ada, user_code, "approve")
         .await
-        .refused(409, "INVALID_STATE");
-    world.poll(device_code).await.refused(400, "access_denied");
+        .expect_error(409, "INVALID_STATE");
+    world
+        .poll(device_code)
+        .await
+        .expect_error(400, "access_denied");
     assert_eq!(world.audit("device_authorization.denied").await.len(), 1);
 
     let late = world.device_codes().await;
     let approved = world.approve_device(&ada).await;
     world.tick(600);
     for code in [late.text("device_code"), &approved] {
-        world.poll(code).await.refused(400, "expired_token");
+        world.poll(code).await.expect_error(400, "expired_token");
     }
     let decided = world.decide(&ada, late.text("user_code"), "approve").await;
-    decided.refused(400, "expired_token");
-    world.poll("unknown").await.refused(400, "invalid_grant");
+    decided.expect_error(400, "expired_token");
+    world
+        .poll("unknown")
+        .await
+        .expect_error(400, "invalid_grant");
 }
 
 on_every_store! { ending_a_persons_sessions_revokes_their_unused_approvals }
@@ -122,7 +128,10 @@ async fn ending_a_persons_sessions_revokes_their_unused_approvals(world: World) 
         ];
         let _ = world.iam.post(&ada.caller(), path, body).await.expect(200);
         for device_code in approved {
-            world.poll(&device_code).await.refused(400, "access_denied");
+            world
+                .poll(&device_code)
+                .await
+                .expect_error(400, "access_denied");
         }
         world.tick(1);
     }
@@ -162,14 +171,14 @@ async fn five_wrong_user_codes_block_the_session_and_address_and_right_codes_do_
         world
             .decide(&ada, wrong, "approve")
             .await
-            .refused(404, "NOT_FOUND");
+            .expect_error(404, "NOT_FOUND");
     }
     for person in [&ada, &eve] {
         let refused = world
             .decide(person, good.text("user_code"), "approve")
             .await;
         assert_eq!(refused.header("retry-after"), "600");
-        refused.refused(429, "RATE_LIMITED");
+        refused.expect_error(429, "RATE_LIMITED");
     }
     world.tick(600);
     let again = world.device_codes().await;
@@ -188,7 +197,7 @@ async fn only_a_person_with_a_browser_session_approves_a_device() {
     let body = json!({ "user_code": codes.text("user_code") });
     for nobody in [Caller::Anonymous, operator(), api_key("engines")] {
         let refused = world.iam.post(&nobody, path, body.clone()).await;
-        refused.refused(401, "UNAUTHORIZED");
+        refused.expect_error(401, "UNAUTHORIZED");
     }
     let tokens = world.device_login(&ada).await;
     let bearer = format!("Bearer {}", tokens.text("access_token"));
@@ -196,7 +205,7 @@ async fn only_a_person_with_a_browser_session_approves_a_device() {
     let refused = world
         .send_unidentified("POST", path, &by_device, body.clone())
         .await;
-    refused.refused(403, "FORBIDDEN");
+    refused.expect_error(403, "FORBIDDEN");
     let by_cookie = [
         ("cookie", ada.cookie.as_str()),
         ("origin", "http://iam.test"),
@@ -215,8 +224,11 @@ async fn unknown_codes_and_tokens_are_refused_without_a_write_transaction() {
     let device_code = world.approve_device(&ada).await;
     let before = world.store.write_units();
     for unknown in ["", "nonsense", ada.token.as_str()] {
-        world.poll(unknown).await.refused(400, "invalid_grant");
-        world.refresh(unknown).await.refused(400, "invalid_grant");
+        world.poll(unknown).await.expect_error(400, "invalid_grant");
+        world
+            .refresh(unknown)
+            .await
+            .expect_error(400, "invalid_grant");
     }
     assert_eq!(world.store.write_units(), before);
     let tokens = world.poll(&device_code).await.expect(200);

@@ -63,7 +63,7 @@ async fn form_callers_get_rfc_6749_errors_and_json_callers_the_envelope() {
             let refused = world.post(path, json).await;
             assert_eq!(refused.header("cache-control"), "no-store");
             assert_eq!(refused.json["error"]["details"], json!({}));
-            refused.refused(400, word);
+            refused.expect_error(400, word);
         }
     }
 }
@@ -95,7 +95,7 @@ async fn invalid_forms_get_invalid_request_and_the_name_of_the_field() {
         .post("/oauth/token", json!({ "client_id": "core-cli" }))
         .await;
     assert_eq!(refused.issues(), ["grant_type: required"]);
-    refused.refused(400, "VALIDATION_ERROR");
+    refused.expect_error(400, "VALIDATION_ERROR");
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn banned_people_get_no_tokens_and_an_rfc_error_code_in_both_encodings() {
             "access_denied",
         ),
     ] {
-        json.refused(400, word);
+        json.expect_error(400, word);
         let refused = world
             .post_text(path, FORM_CONTENT_TYPE, &form)
             .await
@@ -173,12 +173,12 @@ async fn banned_people_get_no_tokens_and_an_rfc_error_code_in_both_encodings() {
         assert_eq!(refused.json["error"], word, "{path}");
     }
     let access = world.whoami(login.text("access_token")).await;
-    access.refused(401, "UNAUTHORIZED");
+    access.expect_error(401, "UNAUTHORIZED");
     let code = undecided.text("user_code");
     let decided = world.decide(&ada, code, "approve").await;
-    decided.refused(401, "UNAUTHORIZED");
+    decided.expect_error(401, "UNAUTHORIZED");
     let waits = world.poll(undecided.text("device_code")).await;
-    waits.refused(400, "authorization_pending");
+    waits.expect_error(400, "authorization_pending");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn remaining_sessions_of_banned_people_approve_and_refresh_nothing() {
     let code = world.device_codes().await;
     let code = code.text("user_code");
     let denied = world.decide(&ada, code, "approve").await;
-    denied.refused(400, "access_denied");
+    denied.expect_error(400, "access_denied");
     let form = format!("user_code={code}");
     let headers = [
         ("cookie", ada.cookie.as_str()),
@@ -202,5 +202,5 @@ async fn remaining_sessions_of_banned_people_approve_and_refresh_nothing() {
     // The cookie of a banned person identifies no caller.
     assert_eq!(denied.expect(401).json["error"], "access_denied");
     let refreshed = world.refresh(login.text("refresh_token")).await;
-    refreshed.refused(400, "invalid_grant");
+    refreshed.expect_error(400, "invalid_grant");
 }

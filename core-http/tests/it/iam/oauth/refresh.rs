@@ -56,11 +56,17 @@ async fn reuse_of_a_refresh_token_ends_its_family_at_once(world: World) {
             world.tick(1);
         }
         let reused = world.refresh(first.text("refresh_token")).await;
-        reused.refused(400, "invalid_grant");
+        reused.expect_error(400, "invalid_grant");
         for answer in [&first, &second, &newest] {
             let [access, refresh] = pair(answer);
-            world.whoami(&access).await.refused(401, "UNAUTHORIZED");
-            world.refresh(&refresh).await.refused(400, "invalid_grant");
+            world
+                .whoami(&access)
+                .await
+                .expect_error(401, "UNAUTHORIZED");
+            world
+                .refresh(&refresh)
+                .await
+                .expect_error(400, "invalid_grant");
         }
         assert_eq!(world.session_expiries(&ada.token).await.len(), 1);
     }
@@ -80,7 +86,7 @@ async fn fifty_concurrent_reuses_end_a_family_once(world: World) {
         .expect(200);
     let answers = join_all((0..50).map(|_| world.refresh(token))).await;
     for answer in answers {
-        answer.refused(400, "invalid_grant");
+        answer.expect_error(400, "invalid_grant");
     }
     assert_eq!(world.audit("token.reuse_detected").await.len(), 1);
 }
@@ -103,17 +109,23 @@ async fn an_exchange_during_a_revocation_returns_no_usable_tokens(world: World) 
         let _ = revoked.expect(200);
         for answer in answers {
             if answer.status != 200 {
-                answer.refused(400, "invalid_grant");
+                answer.expect_error(400, "invalid_grant");
                 continue;
             }
             let [access, refresh] = pair(&answer);
-            world.whoami(&access).await.refused(401, "UNAUTHORIZED");
-            world.refresh(&refresh).await.refused(400, "invalid_grant");
+            world
+                .whoami(&access)
+                .await
+                .expect_error(401, "UNAUTHORIZED");
+            world
+                .refresh(&refresh)
+                .await
+                .expect_error(400, "invalid_grant");
         }
         world
             .whoami(first.text("access_token"))
             .await
-            .refused(401, "UNAUTHORIZED");
+            .expect_error(401, "UNAUTHORIZED");
     }
 }
 
@@ -146,7 +158,7 @@ async fn a_token_family_lasts_thirty_days_unused_and_ninety_days_in_use() {
             world
                 .refresh(unused.text("refresh_token"))
                 .await
-                .refused(400, "invalid_grant");
+                .expect_error(400, "invalid_grant");
             continue;
         }
         used = world.refresh(used.text("refresh_token")).await.expect(200);
@@ -160,11 +172,11 @@ async fn a_token_family_lasts_thirty_days_unused_and_ninety_days_in_use() {
     world
         .whoami(last.text("access_token"))
         .await
-        .refused(401, "UNAUTHORIZED");
+        .expect_error(401, "UNAUTHORIZED");
     world
         .refresh(last.text("refresh_token"))
         .await
-        .refused(400, "invalid_grant");
+        .expect_error(400, "invalid_grant");
     assert_eq!(world.audit("token.reuse_detected").await.len(), 0);
 }
 

@@ -102,15 +102,18 @@ async fn service_tokens_require_the_service_key_and_an_allowed_pair_of_services(
         ("iam", "x"),
     ] {
         let refused = world.service_token(service, target).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        refused.expect_error(400, "VALIDATION_ERROR");
     }
     let body = json!({ "serviceId": "gateway", "targetService": "iam" });
     let refused = world
         .iam
         .post(&plain_member("engines"), ISSUE, body.clone())
         .await;
-    refused.refused(403, "FORBIDDEN");
-    world.post(ISSUE, body).await.refused(401, "UNAUTHORIZED");
+    refused.expect_error(403, "FORBIDDEN");
+    world
+        .post(ISSUE, body)
+        .await
+        .expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -142,7 +145,7 @@ async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user()
     ];
     let ada = world.sign_up(ADA).await;
     let refused = get_with_bearer(&world.registry, path, &ada.token, &hop).await;
-    refused.refused(401, "UNAUTHORIZED");
+    refused.expect_error(401, "UNAUTHORIZED");
 
     let for_iam = world.service_token("gateway", "iam").await.expect(200);
     let for_iam = for_iam.text("token");
@@ -150,7 +153,7 @@ async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user()
     forged.replace_range(token.len() - 4.., "AAAA");
     for wrong in [for_iam, &forged, "a.b.c"] {
         let refused = get_with_bearer(&world.registry, path, wrong, &[]).await;
-        refused.refused(401, "UNAUTHORIZED");
+        refused.expect_error(401, "UNAUTHORIZED");
     }
     let of_ada = [("x-core-user-id", ada.user_id.as_str())];
     let own = get_with_bearer(&world.iam, "/api/sessions", for_iam, &of_ada)
@@ -164,7 +167,7 @@ async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user()
     world.tick(1);
     get_with_bearer(&world.registry, path, token, &[])
         .await
-        .refused(401, "UNAUTHORIZED");
+        .expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
@@ -186,13 +189,13 @@ async fn a_session_bound_token_is_valid_only_for_its_user_and_while_the_session_
     // The token never represents the service itself or a program.
     let of_key = [of_ada[0], ("x-core-api-key-id", "k-1")];
     for headers in [&of_eve[..], &[], &of_key] {
-        platforms(headers).await.refused(401, "UNAUTHORIZED");
+        platforms(headers).await.expect_error(401, "UNAUTHORIZED");
     }
     let _ = world
         .send_with_bearer(&ada.token, "POST", SIGN_OUT)
         .await
         .expect(200);
-    platforms(&of_ada).await.refused(401, "UNAUTHORIZED");
+    platforms(&of_ada).await.expect_error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]

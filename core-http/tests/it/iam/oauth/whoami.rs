@@ -56,6 +56,6 @@ async fn whoami_refuses_callers_without_a_bearer_token_and_sends_no_details() {
             ["code", "message", "requestId"],
             "{caller:?} {headers:?}"
         );
-        refused.refused(401, "UNAUTHORIZED");
+        refused.expect_error(401, "UNAUTHORIZED");
     }
 }

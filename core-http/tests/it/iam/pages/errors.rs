@@ -39,7 +39,7 @@ async fn browsers_get_error_pages_and_programs_get_json() {
 async fn missing_api_routes_are_refused_in_json_even_for_browsers() {
     let world = World::new();
     let answer = world.page("/api/auth/nothing", &[]).await;
-    answer.refused(404, "NOT_FOUND");
+    answer.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]

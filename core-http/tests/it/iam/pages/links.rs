@@ -179,7 +179,7 @@ async fn a_sign_in_link_asks_for_the_passkey_if_it_is_the_only_factor() {
     let code = world
         .complete_sign_in(&cookie, "verify-totp", "123456")
         .await;
-    code.refused(400, "TOTP_NOT_ENABLED");
+    code.expect_error(400, "TOTP_NOT_ENABLED");
     // A password that a link has set also asks for it, until the passkey was used.
     let _ = world.reset_password(ADA, NEW_PASSWORD).await.expect(200);
     let body = json!({ "email": ADA, "password": NEW_PASSWORD });

@@ -154,7 +154,7 @@ async fn only_ticked_items_are_revoked() {
     assert_eq!(world.revoke(ada, &others).await, ENDED);
     assert!(!world.is_signed_in(&owned.other).await);
     let device = world.poll(&owned.device_code).await;
-    device.refused(400, "access_denied");
+    device.expect_error(400, "access_denied");
     assert!(world.passkeys_of(ada).await.is_empty());
     assert!(world.is_signed_in(&ada.token).await);
     let cookie = world.begin_sign_in(ADA).await;
@@ -181,7 +181,7 @@ async fn revoking_everything_keeps_the_current_session_and_the_authenticator() {
     assert!(world.is_signed_in(&ada.token).await);
     assert!(!world.is_signed_in(&owned.other).await);
     let device = world.poll(&owned.device_code).await;
-    device.refused(400, "access_denied");
+    device.expect_error(400, "access_denied");
     assert_eq!(world.key_verdict(&owned.key).await, "REVOKED");
     assert!(world.passkeys_of(ada).await.is_empty());
     assert!(requires_second_factor(

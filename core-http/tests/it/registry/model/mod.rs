@@ -54,7 +54,7 @@ async fn over_http(world: &World, row: &Row, ask: &ConcreteRequest) -> Outcome {
         .send(&ask.caller, method, &path, &headers, body);
     let answer = answer.await;
     assert!(!answer.status.is_server_error(), "{}", answer.json);
-    if answer.is_good() {
+    if answer.is_success() {
         return Ok(answer.json);
     }
     Err(answer.code().to_owned())

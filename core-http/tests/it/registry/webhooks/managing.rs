@@ -84,7 +84,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     for _ in 0..4 {
         let _ = rotate().await.expect(200);
     }
-    rotate().await.refused(409, "CONFLICT");
+    rotate().await.expect_error(409, "CONFLICT");
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn receivers_must_be_public_and_use_tls_unless_the_installation_allows_oth
         for answer in [created, changed] {
             assert!(
                 answer
-                    .refused(400, "VALIDATION_ERROR")
+                    .expect_error(400, "VALIDATION_ERROR")
                     .issues()
                     .contains(&code.to_owned()),
                 "{url}"
@@ -124,7 +124,7 @@ async fn receivers_must_be_public_and_use_tls_unless_the_installation_allows_oth
     // A pattern cannot check the range of the numbers in an address.
     create(&world, "https://1.2.3.256/")
         .await
-        .refused(400, "VALIDATION_ERROR");
+        .expect_error(400, "VALIDATION_ERROR");
     let lenient = World::with(|app| {
         app.options.webhooks = WebhookTargets {
             allow_http: true,
@@ -149,7 +149,7 @@ async fn a_platform_and_the_installation_have_at_most_twenty_webhooks_each() {
             .registry
             .post(&operator(), &all, body.clone())
             .await
-            .refused(409, "LIMIT_REACHED");
+            .expect_error(409, "LIMIT_REACHED");
         let first = world.get_record(&format!("{all}?limit=1")).await.each("id")[0].to_owned();
         world.delete_record(&format!("{all}/{first}")).await;
         world.assert_missing(&format!("{all}/{first}")).await;
@@ -186,7 +186,7 @@ async fn webhooks_and_deliveries_are_not_found_below_another_webhook_or_platform
     world
         .replay(&format!("{all}/{sibling}"), &message)
         .await
-        .refused(404, "NOT_FOUND");
+        .expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_webhook_is_disabled_after_410_or_five_days_of_failures_until_it_is_en
             .registry
             .post(&operator(), &format!("{one}/{path}"), body)
             .await;
-        refused.refused(409, "INVALID_STATE");
+        refused.expect_error(409, "INVALID_STATE");
     }
     world.tick(6);
     assert_eq!(gone(200).await, 0);

@@ -119,7 +119,7 @@ async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: Worl
         world
             .replay(&one, &message)
             .await
-            .refused(409, "INVALID_STATE");
+            .expect_error(409, "INVALID_STATE");
         let next = Timestamp::parse_rfc3339(shown["nextAttemptAt"].as_str().unwrap()).unwrap();
         let pause = Duration::from_secs(*pause);
         assert!(

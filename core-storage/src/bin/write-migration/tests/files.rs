@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::support::{decisions, plan_between, required, things};
 use crate::error::WriteError;
 use crate::files::{DIALECTS, migration_names};
-use crate::write::{migrated, plan, write};
+use crate::write::{migrate, plan, write};
 
 fn folder_with(files: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn a_file_with_an_invalid_name_is_refused() {
 #[test]
 fn all_migrations_lead_to_the_described_tables() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
-    let database = migrated(Path::new(folder)).unwrap();
+    let database = migrate(Path::new(folder)).unwrap();
     let planned = plan(&database, &tables::all(), decisions(&[]));
     assert!(planned.unwrap().is_none());
 }
@@ -94,7 +94,7 @@ fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
         migration_names(folder.path()).unwrap(),
         ["0009_a", "0010_add_things"]
     );
-    let database = migrated(folder.path()).unwrap();
+    let database = migrate(folder.path()).unwrap();
     let again = plan(&database, &[table], decisions(&[]));
     assert!(again.unwrap().is_none());
 }
@@ -117,6 +117,6 @@ fn the_error_names_a_migration_that_does_not_run() {
     let folder = folder_with(&["postgres/0001_broken.sql"]);
     let file = folder.path().join("sqlite/0001_broken.sql");
     fs::write(file, "CREATE TABEL x").unwrap();
-    let failed = migrated(folder.path());
+    let failed = migrate(folder.path());
     assert!(matches!(failed, Err(WriteError::Sql { what, .. }) if what == "0001_broken"));
 }

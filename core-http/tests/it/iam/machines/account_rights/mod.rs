@@ -134,8 +134,8 @@ impl SharedAddress {
     async fn sign_up(&mut self, party: Party) {
         let body = json!({ "name": "Bob", "email": self.address, "password": party.password() });
         let answer = self.world.post(SIGN_UP, body).await;
-        assert_eq!(answer.is_good(), !self.account.exists, "{}", answer.json);
-        if answer.is_good() {
+        assert_eq!(answer.is_success(), !self.account.exists, "{}", answer.json);
+        if answer.is_success() {
             self.account.exists = true;
             self.account.password_of = Some(party);
             self.store_session(party, answer.text("token"), None).await;
@@ -155,7 +155,7 @@ impl SharedAddress {
         let answer = self
             .password(party, device.as_deref().unwrap_or_default())
             .await;
-        if !answer.is_good() {
+        if !answer.is_success() {
             let code = answer.status.as_u16();
             assert!(matches!(code, 401 | 429), "{code}: {}", answer.json);
             return;
@@ -186,7 +186,7 @@ impl SharedAddress {
             return;
         };
         let asked = self.password(Party::Owner, "").await;
-        if !asked.is_good() {
+        if !asked.is_success() {
             return;
         }
         self.world.tick(30);
@@ -198,7 +198,7 @@ impl SharedAddress {
             .world
             .send_unidentified("POST", path, &headers, body)
             .await;
-        if !done.is_good() {
+        if !done.is_success() {
             return;
         }
         let now = self.seconds();
@@ -314,7 +314,7 @@ impl SharedAddress {
                 false,
             ),
         };
-        assert_eq!(answer.is_good(), confirms, "{proof:?}: {}", answer.json);
+        assert_eq!(answer.is_success(), confirms, "{proof:?}: {}", answer.json);
         self.account.is_confirmed |= confirms;
     }
 
@@ -332,7 +332,7 @@ impl SharedAddress {
             "organizationId": self.organization,
         });
         let answer = self.by_ada("invite-member", body).await;
-        if !answer.is_good() {
+        if !answer.is_success() {
             return;
         }
         assert!(
@@ -363,7 +363,7 @@ impl SharedAddress {
         let body = json!({ "invitationId": if by_id { &id } else { &name } });
         let path = "/api/auth/organization/accept-invitation";
         let answer = self.post_as(&held.person, path, body).await;
-        if !answer.is_good() {
+        if !answer.is_success() {
             self.invitation = Some(PendingInvitation { id, name, role });
             return;
         }
@@ -384,7 +384,7 @@ impl SharedAddress {
         let path = "/api/auth/two-factor/enable";
         let body = json!({ "password": party.password() });
         let begun = self.post_as(&held.person, path, body).await;
-        if !begun.is_good() {
+        if !begun.is_success() {
             return;
         }
         let secret = totp_secret_of(begun.text("totpURI")).unwrap();
@@ -400,7 +400,7 @@ impl SharedAddress {
         let body = json!({ "code": factor.code(&self.world) });
         let path = "/api/auth/two-factor/verify-totp";
         let shown = self.post_as(&held.person, path, body).await;
-        if !shown.is_good() {
+        if !shown.is_success() {
             return;
         }
         assert!(
@@ -438,7 +438,7 @@ impl SharedAddress {
         self.world.tick(30);
         let body = json!({ "code": factor.code(&self.world) });
         let path = "/api/auth/two-factor/verify-totp";
-        if self.post_as(&held.person, path, body).await.is_good() {
+        if self.post_as(&held.person, path, body).await.is_success() {
             let factor_at = Some(self.seconds());
             self.account.owner = Some(PartySession { factor_at, ..held });
         }
@@ -451,7 +451,7 @@ impl SharedAddress {
         let path = format!("/api/auth/two-factor/{call}");
         let body = json!({ "password": party.password() });
         let answer = self.post_as(&held.person, &path, body).await;
-        if self.account.factor.is_none() || !answer.is_good() {
+        if self.account.factor.is_none() || !answer.is_success() {
             return;
         }
         self.assert_fresh(&held);
@@ -464,7 +464,7 @@ impl SharedAddress {
     async fn demote(&mut self) {
         let body = json!({ "memberIdOrEmail": self.address, "organizationId": self.organization });
         let answer = self.by_ada("remove-member", body).await;
-        if answer.is_good() {
+        if answer.is_success() {
             assert!(!self.is_suspended && self.account.role.is_some());
             self.account.role = None;
         }
@@ -488,7 +488,7 @@ impl SharedAddress {
             .send_unidentified("POST", path, &headers, keyed.body.clone())
             .await;
         let manages = matches!(self.account.role, Some("owner" | "admin"));
-        if answer.is_good() {
+        if answer.is_success() {
             assert!(
                 manages,
                 "a replay succeeded after the loss of the right: {}",
@@ -514,7 +514,7 @@ impl SharedAddress {
             person: held.person,
             body,
         };
-        if self.send_keyed(&keyed).await.is_good() {
+        if self.send_keyed(&keyed).await.is_success() {
             self.keyed = Some(keyed);
         }
     }
