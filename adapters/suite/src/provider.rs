@@ -100,8 +100,8 @@ impl Provider {
         let infrastructure = infrastructure(builder)?;
         let blobs = builder.blobs.clone();
         Ok(Self {
-            infrastructure: infrastructure.unwrap_or_else(|| Arc::new(Absent::INFRASTRUCTURE)),
-            blobs: blobs.unwrap_or_else(|| Arc::new(Absent::BLOBS)),
+            infrastructure: infrastructure.unwrap_or_else(|| Arc::new(MissingPart::INFRASTRUCTURE)),
+            blobs: blobs.unwrap_or_else(|| Arc::new(MissingPart::BLOBS)),
         })
     }
 }
@@ -116,6 +116,6 @@ pub(crate) fn archives(builder: &SuiteBuilder) -> Arc<dyn SiteArchives> {
         Arc::new(archives) as _
     };
     #[cfg(not(feature = "archives"))]
-    let built_in = || Arc::new(Absent::ARCHIVES) as _;
+    let built_in = || Arc::new(MissingPart::ARCHIVES) as _;
     given.unwrap_or_else(built_in)
 }
