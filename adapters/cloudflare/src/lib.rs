@@ -5,7 +5,7 @@
 //! the creation is unknown. Objects of other owners are never changed.
 //!
 //! The owner of a worker is stored in a tag, and the owner of a project in a variable. Databases, namespaces, buckets
-//! and queues cannot be marked, so their names contain the owner ([`core_domain::registry::bears_platform`]).
+//! and queues cannot be marked, so their names contain the owner ([`core_domain::registry::is_name_of_platform`]).
 //!
 //! # The token
 //! The API token needs these permissions for the account: D1, Workers KV Storage, Workers R2 Storage, Queues, Workers

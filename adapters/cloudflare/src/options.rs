@@ -20,7 +20,7 @@ pub struct CloudflareAccount {
     pub token: Secret,
     /// The id of the account: 32 hexadecimal digits.
     pub account_id: String,
-    /// The base URL of the API, without a slash at the end. Use [`API`] for Cloudflare itself.
+    /// The base URL of the API, without a slash at the end. Use [`API_BASE_URL`] for Cloudflare itself.
     pub base_url: String,
 }
 

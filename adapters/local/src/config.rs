@@ -45,8 +45,8 @@ pub struct LocalConfig {
     /// The source of platform suspensions. Sites and workers of suspended platforms respond with 451. If `None`, no
     /// platform is suspended. Default: `None`.
     pub suspensions: Option<Arc<dyn PlatformSuspensions>>,
-    /// The time that the provider waits before and again after every change. The states "not yet done" and "done but not
-    /// yet recorded" then last long enough to be observed. Default: 0.
+    /// The time that the provider waits before and again after every change. The states "not yet done" and "done but
+    /// not yet recorded" then last long enough to be observed. Default: 0.
     pub latency: Duration,
     /// Failures that tests inject. Default: none.
     pub faults: Faults,
@@ -213,8 +213,8 @@ pub struct FaultPoint<'a> {
 
 type Hook = dyn Fn(FaultPoint<'_>) -> Option<ProviderError> + Send + Sync;
 
-/// A hook that tests use to inject faults. Every changing call asks it at every [`Moment`]. If it returns an error, the
-/// call fails with that error.
+/// A hook that tests use to inject faults. Every changing call asks it at every [`FaultMoment`]. If it returns an
+/// error, the call fails with that error.
 #[derive(Clone, Default)]
 pub struct Faults(Option<Arc<Hook>>);
 

@@ -37,8 +37,8 @@ impl LocalInfrastructure {
     ///
     /// # Errors
     /// [`LocalError::Io`](crate::LocalError::Io) if the folder cannot be created or read;
-    /// [`LocalError::Foreign`](crate::LocalError::Foreign) if a part of it is a symbolic link or has an unexpected file
-    /// type.
+    /// [`LocalError::UnexpectedFile`](crate::LocalError::UnexpectedFile) if a part of it is a symbolic link or has an
+    /// unexpected file type.
     pub async fn open(config: LocalConfig) -> Result<Self> {
         let root = config.root.clone();
         let data = run_blocking(move || {

@@ -74,7 +74,7 @@ impl Manifest {
         Ok(path.try_exists()?)
     }
 
-    /// Reads the manifest like [`Manifest::read`]. Returns [`LocalError::Taken`] if the object has another owner.
+    /// Reads the manifest like [`Manifest::read`]. Returns [`LocalError::NameTaken`] if the object has another owner.
     pub(crate) fn read_owned(
         data: &DataDir,
         resource: &ResourceRef,

@@ -105,7 +105,7 @@ impl SiteBuilder {
     /// Checks the path of a folder. Empty folders are ignored.
     ///
     /// # Errors
-    /// [`SiteError::Unfit`] if the path is not allowed in a site.
+    /// [`SiteError::NotAllowed`] if the path is not allowed in a site.
     pub fn folder(&self, path: &str) -> Result<(), SiteError> {
         let path = path.trim_end_matches('/');
         if matches!(path, "" | ".") {
@@ -155,7 +155,7 @@ impl SiteBuilder {
     /// Adds a file whose content was read. `size` and `digest` are the length and SHA-256 digest of the content.
     ///
     /// # Errors
-    /// Those of [`SiteBuilder::check`], and [`SiteError::Unfit`] if the name exists already in any case or Unicode
+    /// Those of [`SiteBuilder::check`], and [`SiteError::NotAllowed`] if the name exists already in any case or Unicode
     /// spelling.
     pub fn add_file(&mut self, path: &str, size: u64, digest: [u8; 32]) -> Result<(), SiteError> {
         self.check(path, size)?;
@@ -170,7 +170,7 @@ impl SiteBuilder {
     /// folder that contains all files is removed from their paths.
     ///
     /// # Errors
-    /// [`SiteError::Unfit`] if the upload is empty or the site has no front page.
+    /// [`SiteError::NotAllowed`] if the upload is empty or the site has no front page.
     pub fn finish(mut self) -> Result<Vec<SiteFile>, SiteError> {
         if self.files.is_empty() {
             let what = "the upload contains no files".to_owned();

@@ -11,7 +11,7 @@ use super::sign_in_delay::{FAILURE_RETENTION, sign_in_delay};
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{Entropy, Timestamp, UserId, record, secret_token};
 
-/// Maximum number of wrong codes within [`FAILURES_COUNT_FOR`]. In addition, a growing delay applies after wrong codes,
+/// Maximum number of wrong codes within [`FAILURE_WINDOW`]. In addition, a growing delay applies after wrong codes,
 /// as after wrong passwords, because an attacker who tries codes already knows the password.
 pub const MAX_FAILURES: usize = 5;
 

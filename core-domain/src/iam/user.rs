@@ -82,7 +82,7 @@ pub struct Account {
     pub id: AccountId,
     /// The user who owns the account.
     pub user_id: UserId,
-    /// The identity provider; [`CREDENTIAL`] for a password.
+    /// The identity provider; [`PASSWORD_PROVIDER`] for a password.
     pub provider: String,
     /// The hash of the password; `None` for accounts of other providers.
     #[serde(skip)]

@@ -69,7 +69,7 @@ pub struct Context {
     /// The limits on what callers can create.
     pub limits: Arc<Limits>,
     /// The `If-Match` condition of the request. It is checked against every record that is replaced or removed; see
-    /// [`Context::consequence`].
+    /// [`Context::without_conditions`].
     pub if_match: Option<IfMatch>,
     /// The `If-None-Match` condition of the request: `*` requires that the record does not exist yet. It is checked
     /// like `if_match`.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::TextError;
 
-/// The only field of the object that stands for a number in a [`Value`]; see [`written_number`]. JSON from outside
+/// The only field of the object that stands for a number in a [`Value`]; see [`number_literal`]. JSON from outside
 /// cannot contain this name, because text with a NUL character is rejected.
 const NUMBER_FIELD: &str = "\0number";
 
@@ -27,7 +27,7 @@ pub fn number_literal(number: &str) -> Value {
     json!({ NUMBER_FIELD: number })
 }
 
-/// Returns the text of a number that [`written_number`] created; `None` for every other value.
+/// Returns the text of a number that [`number_literal`] created; `None` for every other value.
 #[must_use]
 pub fn number_literal_text(value: &Value) -> Option<&str> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for JsonText {
     }
 }
 
-/// Returns the text with the objects of [`written_number`] replaced by their numbers.
+/// Returns the text with the objects of [`number_literal`] replaced by their numbers.
 fn with_numbers(text: &str) -> String {
     let mut parts = text.split(NUMBER_PREFIX);
     let mut plain = parts.next().unwrap_or_default().to_owned();

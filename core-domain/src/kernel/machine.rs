@@ -32,7 +32,7 @@ pub trait Machine: Copy + Debug + PartialEq + TextValue + 'static {
     /// Returns the status after this event. The function is total: it returns a result for every status.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the status does not allow the event.
+    /// [`IllegalTransition`] if the status does not allow the event.
     fn next(self, from: Self::Status) -> Result<Self::Status, IllegalTransition> {
         let transition = self.transition();
         if transition.from.contains(&from) {
@@ -48,7 +48,7 @@ pub trait Machine: Copy + Debug + PartialEq + TextValue + 'static {
     /// Returns the event that leads from one status to another; `None` if both are the same.
     ///
     /// # Errors
-    /// [`IllegalMove`] if no event does; it lists the statuses from which `to` can be reached.
+    /// [`IllegalTransition`] if no event does; it lists the statuses from which `to` can be reached.
     fn between(from: Self::Status, to: Self::Status) -> Result<Option<Self>, IllegalTransition> {
         if from == to {
             return Ok(None);

@@ -22,9 +22,9 @@ pub struct PageQuery {
 }
 
 /// The knowledge of a list's caller about the number of matching records. The store adds the number of staged records
-/// ([`Repository::staged`]) to every total.
+/// ([`Repository::list_staged`]) to every total.
 ///
-/// [`Repository::staged`]: crate::port::Repository::staged
+/// [`Repository::list_staged`]: crate::port::Repository::list_staged
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Total {
     /// The number is unknown; the store counts the records.

@@ -303,7 +303,7 @@ pub struct ProviderObject {
 
 impl ProviderObject {
     /// Returns whether an object with this name belongs to a platform: by its owner if it has one, otherwise by its
-    /// name (see [`bears_platform`]).
+    /// name (see [`is_name_of_platform`]).
     #[must_use]
     pub fn belongs_to(&self, name: &str, platform: &PlatformId) -> bool {
         match &self.owner {

@@ -120,7 +120,7 @@ pub trait Passkeys: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// - [`PasskeyError::Refused`] if the response does not match the challenge.
-    /// - [`PasskeyError::CounterWentBack`] if the counter of the passkey is not above its last value.
+    /// - [`PasskeyError::CounterNotIncreased`] if the counter of the passkey is not above its last value.
     /// - [`PasskeyError::Failed`] if the state or the stored passkey cannot be read.
     fn complete_authentication<'a>(
         &self,

@@ -53,8 +53,8 @@ pub trait RateLimiter: Send + Sync + std::fmt::Debug {
     ) -> Result<bool, RateLimiterError>;
 
     /// Counts an attempt as failed unless it comes too early; see
-    /// [`FailedAttempts::begin`](crate::iam::FailedAttempts::begin). Counting is atomic, so concurrent attempts are all
-    /// counted.
+    /// [`FailedAttempts::register`](crate::iam::FailedAttempts::register). Counting is atomic, so concurrent attempts
+    /// are all counted.
     ///
     /// # Errors
     /// [`RateLimiterError`] if the attempt cannot be counted.

@@ -39,7 +39,7 @@ pub enum Within<'a> {
     Platform(&'a PlatformId),
 }
 
-/// A staged record; see [`Repository::staged`].
+/// A staged record; see [`Repository::list_staged`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Staged<R> {
     /// The key of the record.
@@ -313,8 +313,8 @@ pub trait HostStatements: Send {
     /// `rusqlite::Connection`.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] if a statement conflicts with a concurrent unit; [`StoreError::Backend`] if `connection` has
-    /// another type.
+    /// [`StoreError::Retry`] if a statement conflicts with a concurrent unit; [`StoreError::Backend`] if `connection`
+    /// has another type.
     async fn run(&mut self, connection: &mut (dyn Any + Send)) -> Result<(), StoreError>;
 }
 
@@ -335,8 +335,8 @@ pub trait UnitOfWork: Send {
     fn repositories(&mut self, key: RecordKey) -> &mut dyn Repositories;
 
     /// Runs statements of the host program in the transaction of this unit, which must be a unit that writes. They are
-    /// committed together with the unit, or not at all. Every error aborts the unit. So does dropping the call before it
-    /// returns. The statements must not change the records of the suite and must not end the transaction.
+    /// committed together with the unit, or not at all. Every error aborts the unit. So does dropping the call before
+    /// it returns. The statements must not change the records of the suite and must not end the transaction.
     ///
     /// # Errors
     /// The error of the statements; [`StoreError::Backend`] if the store has no connection to a database.

@@ -146,7 +146,7 @@ impl JobLane {
     }
 
     /// Updates the queued and running jobs after a transition or the creation of a job. `before` is `None` for a
-    /// creation. Call [`JobLane::settle`] afterwards to update the state.
+    /// creation. Call [`JobLane::update_state`] afterwards to update the state.
     pub fn update_job(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
         let was_queued = before.is_some_and(|job| job.status == JobStatus::Queued);
         if was_queued {
@@ -184,19 +184,19 @@ impl JobLane {
         usize::try_from(self.queued).is_ok_and(|queued| queued > self.cached_jobs.len())
     }
 
-    /// Returns whether the cache must be refilled with [`JobLane::learn`] before one of the jobs moves.
+    /// Returns whether the cache must be refilled with [`JobLane::refill`] before one of the jobs moves.
     #[must_use]
     pub fn needs_refill(&self) -> bool {
         self.cached_jobs.len() <= 1 && self.has_uncached_jobs()
     }
 
-    /// Returns the number of queued jobs to pass to [`JobLane::learn`].
+    /// Returns the number of queued jobs to pass to [`JobLane::refill`].
     #[must_use]
     pub const fn cache_size() -> u32 {
         MAX_CACHED_JOBS as u32
     }
 
-    /// Replaces the cache with the first [`JobLane::wants`] queued jobs, in order of position.
+    /// Replaces the cache with the first [`JobLane::cache_size`] queued jobs, in order of position.
     pub fn refill(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
         self.cached_jobs = first.into_iter().take(MAX_CACHED_JOBS).collect();
         let known = i64::try_from(self.cached_jobs.len()).unwrap_or(i64::MAX);

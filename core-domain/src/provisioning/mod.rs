@@ -1,7 +1,7 @@
 //! Provisioning jobs: the model and the state machine.
 //!
-//! A job is one record that contains its steps. [`JobMove`] lists every transition of a job; [`apply`] is the only
-//! function that makes them. `use_case::provisioning` derives everything else from the job before and after a
+//! A job is one record that contains its steps. [`JobTransition`] lists every transition of a job; [`apply`] is the
+//! only function that makes them. `use_case::provisioning` derives everything else from the job before and after a
 //! transition: lease, lane, history and dead letter. It writes them in the same unit of work as the job.
 
 mod backoff;

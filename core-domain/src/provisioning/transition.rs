@@ -131,7 +131,7 @@ pub enum LanePlace {
 /// The result of a transition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
-    /// The job after the transition. Its position in the lane is still the old one; see [`Moved::lane_place`].
+    /// The job after the transition. Its position in the lane is still the old one; see [`Transition::lane_place`].
     pub job: Job,
     /// The transition that was made.
     pub job_move: JobTransition,

@@ -273,7 +273,7 @@ impl CustomDomain {
     /// Applies an event, and updates the fields that depend on the status.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the event is not allowed in the current status.
+    /// [`IllegalTransition`] if the event is not allowed in the current status.
     pub fn after(
         mut self,
         event: CustomDomainEvent,
@@ -303,7 +303,7 @@ impl CustomDomain {
     /// Returns the domain after its DNS records were looked up, and the event that follows, if any.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the domain is not to be verified.
+    /// [`IllegalTransition`] if the domain is not to be verified.
     pub fn after_look_up(
         mut self,
         missing: &[MissingRecord],
@@ -348,7 +348,7 @@ impl CustomDomain {
     /// Returns the domain after its hostname was lost: it fails, and only a new proof makes it active again.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the domain is already failed or deleted.
+    /// [`IllegalTransition`] if the domain is already failed or deleted.
     pub fn after_loss(self, random: &str, now: Timestamp) -> Result<Self, IllegalTransition> {
         let mut lost = self.after(CustomDomainEvent::Fail, now)?;
         lost.proof = hostname::proof_text(random);

@@ -306,7 +306,7 @@ impl Deployment {
     /// work begins and `completed_at` when the deployment ends. A change without effect is always accepted.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the deployment has ended, or the state machine does not allow the status change.
+    /// [`IllegalTransition`] if the deployment has ended, or the state machine does not allow the status change.
     pub fn after(
         &self,
         change: &DeploymentChange,

@@ -186,7 +186,7 @@ impl DnsRecord {
     /// Applies an event, and updates the fields that depend on the status.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the event is not allowed in the current status.
+    /// [`IllegalTransition`] if the event is not allowed in the current status.
     pub fn after(mut self, event: DnsRecordEvent) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         self.proof_missing_since = None;
@@ -204,7 +204,7 @@ impl DnsRecord {
     /// Returns the record after its hostname was lost: it fails, and only a new proof makes it active again.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the record is neither active nor pending.
+    /// [`IllegalTransition`] if the record is neither active nor pending.
     pub fn lost(mut self, random: &str) -> Result<Self, IllegalTransition> {
         self.is_vouched = false;
         self.proof = hostname::proof_text(random);

@@ -232,7 +232,7 @@ impl Entity {
     /// Applies an event. Sets `deleted_at` when the entity is deleted.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the event is not allowed in the current status.
+    /// [`IllegalTransition`] if the event is not allowed in the current status.
     pub fn after(mut self, event: EntityEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if self.status == EntityStatus::Deleted {

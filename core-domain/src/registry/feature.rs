@@ -155,7 +155,7 @@ impl FeatureActivation {
     /// Applies an event. Updates `activated_at`, `deactivated_at` and `service_url` to match the new status.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the event is not allowed in the current status.
+    /// [`IllegalTransition`] if the event is not allowed in the current status.
     pub fn apply_event(
         mut self,
         event: FeatureEvent,

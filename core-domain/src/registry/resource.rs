@@ -271,7 +271,7 @@ impl ResourceEvent {
     /// [`Machine::between`], it never returns `Lose`, because only jobs can find that an object is lost.
     ///
     /// # Errors
-    /// [`IllegalMove`] with the statuses from which the requested one can be reached.
+    /// [`IllegalTransition`] with the statuses from which the requested one can be reached.
     pub fn between_for_caller(
         from: ResourceStatus,
         to: ResourceStatus,
@@ -287,7 +287,7 @@ impl Resource {
     /// Applies an event. Sets `deleted_at` when the resource is deleted.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the event is not allowed in the current status.
+    /// [`IllegalTransition`] if the event is not allowed in the current status.
     pub fn after(
         mut self,
         event: ResourceEvent,
@@ -303,7 +303,7 @@ impl Resource {
     /// Returns the resource after its object was found at the provider, whatever its status was before.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the resource is deleted.
+    /// [`IllegalTransition`] if the resource is deleted.
     pub fn mark_present(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Active => Ok(self),
@@ -318,7 +318,7 @@ impl Resource {
     /// Returns the resource after the creation of its object began or was repeated.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the resource is active or deleted.
+    /// [`IllegalTransition`] if the resource is active or deleted.
     pub fn begin_provisioning(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Provisioning => Ok(self),
@@ -329,7 +329,7 @@ impl Resource {
     /// Returns the resource after it became known that its object was not created.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the resource is active or deleted.
+    /// [`IllegalTransition`] if the resource is active or deleted.
     pub fn fail_provisioning(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Failed => Ok(self),

@@ -116,7 +116,7 @@ impl WorkspaceStack {
     /// Applies an event. `End` clears `provision_job_id`.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the event is not allowed in the current status.
+    /// [`IllegalTransition`] if the event is not allowed in the current status.
     pub fn after(mut self, event: WorkspaceStackEvent) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if event == WorkspaceStackEvent::End {

@@ -17,7 +17,7 @@ pub(super) struct WrongUserCodes {
     policy: RatePolicy,
 }
 
-/// A code that counts as wrong until [`WrongUserCodes::was_right`] is called.
+/// A code that counts as wrong until [`WrongUserCodes::succeeded`] is called.
 #[derive(Debug, Default)]
 pub(super) struct Attempt(Vec<RateKey>);
 

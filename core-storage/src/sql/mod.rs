@@ -4,8 +4,8 @@
 //! 1. Choose the [`Dialect`] that it understands.
 //! 2. Implement [`Executor`]: four calls that run a [`Statement`] and end a transaction.
 //! 3. Implement [`RowStore`](crate::RowStore). `begin` opens a transaction in the requested mode, and returns
-//!    `CheckedTx::wrap(Box::new(SqlTx::new(executor, dialect, texts, clock)), mode)`. The store keeps one [`Texts`] for
-//!    each database, which its units share.
+//!    `CheckedTx::wrap(Box::new(SqlTx::new(executor, dialect, statements, clock)), mode)`. The store keeps one
+//!    [`StatementCache`] for each database, which its units share.
 //! 4. At the start, in one transaction that excludes other processes, run [`migrations::pending`], and then
 //!    [`ddl::create`] for any extra tables.
 //! 5. Run the `conformance` suite.

@@ -222,7 +222,7 @@ impl WebhookDelivery {
     /// Returns the message as failed without an attempt, with this reason.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the message has already ended.
+    /// [`IllegalTransition`] if the message has already ended.
     pub fn into_failed(self, why: &str, now: Timestamp) -> Result<Self, IllegalTransition> {
         Ok(Self {
             status: WebhookDeliveryEvent::Fail.next(self.status)?,
@@ -237,7 +237,7 @@ impl WebhookDelivery {
     /// attempt, or fails: after the tenth attempt, or if the receiver responded with 410.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the message has already ended.
+    /// [`IllegalTransition`] if the message has already ended.
     pub fn after_attempt(
         mut self,
         outcome: &WebhookOutcome,
@@ -271,7 +271,7 @@ impl WebhookDelivery {
     /// Returns the message as pending and due immediately, with all its attempts available again.
     ///
     /// # Errors
-    /// [`IllegalMove`] if the message has not ended.
+    /// [`IllegalTransition`] if the message has not ended.
     pub fn into_replayed(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         Ok(Self {
             status: WebhookDeliveryEvent::Replay.next(self.status)?,
@@ -297,7 +297,7 @@ struct Message<'e, D> {
 }
 
 /// Returns the message for a change: `{type, timestamp, data}` with the event as `data`. If it would be larger than
-/// [`LONGEST_MESSAGE`], `before` and `after` are `null` and `truncated` is `true`.
+/// [`MAX_MESSAGE_BYTES`], `before` and `after` are `null` and `truncated` is `true`.
 #[must_use]
 pub fn change_message(event: &ChangeEvent) -> JsonText {
     let whole = message(&event.event_type, event.created_at, event, false);

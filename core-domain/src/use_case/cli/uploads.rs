@@ -30,7 +30,8 @@ pub async fn orphaned_uploads(uow: &mut dyn UnitOfWork, blobs: Vec<String>) -> R
     Ok(orphaned)
 }
 
-/// Returns whether an upload is still needed: its deployment has not ended, or failed within [`KEPT_AFTER_FAILURE`].
+/// Returns whether an upload is still needed: its deployment has not ended, or failed within
+/// [`FAILED_UPLOAD_RETENTION`].
 async fn is_needed(uow: &mut dyn UnitOfWork, deployment: &DeploymentId) -> Result<bool> {
     let found = deployment::find_anywhere(SystemScope::new(), uow, deployment).await?;
     let Some(found) = found else {

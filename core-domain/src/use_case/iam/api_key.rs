@@ -138,7 +138,7 @@ pub async fn update(
 }
 
 /// Gives a key a new secret. The old secret stays valid for `overlap`, which is at most
-/// [`crate::iam::LONGEST_OVERLAP`].
+/// [`crate::iam::MAX_ROTATION_OVERLAP`].
 ///
 /// # Errors
 /// - `FORBIDDEN` if the caller lacks a permission of the key, because they would gain it with the secret.
@@ -385,7 +385,7 @@ pub struct ApiKeyDetails {
     /// The time until which these details stay valid if no record changes: the end of the secret, or of a grant of the
     /// owner. `None` if they have no such end.
     pub valid_until: Option<Timestamp>,
-    /// Whether the use of the key must be stored now, by [`note_use`] in a write unit.
+    /// Whether the use of the key must be stored now, by [`record_use`] in a write unit.
     pub use_is_due: bool,
 }
 

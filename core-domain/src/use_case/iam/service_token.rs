@@ -215,7 +215,7 @@ async fn signing_key(
 /// key exists, because then no service token was ever requested.
 ///
 /// # Errors
-/// Those of [`make_next_key`].
+/// Those of [`create_next_key`].
 pub async fn rotate_keys(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Cipher) -> Result<u64> {
     if list_keys(uow).await?.is_empty() {
         return Ok(0);

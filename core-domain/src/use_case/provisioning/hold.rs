@@ -143,7 +143,7 @@ pub struct HoldResult {
     pub is_new: bool,
 }
 
-/// Works like [`hold`], with the scope that the command describes.
+/// Works like [`set_operator_hold`], with the scope that the command describes.
 ///
 /// # Errors
 /// - `VALIDATION_ERROR` if the kind is unknown, or if the fields do not match the scope.

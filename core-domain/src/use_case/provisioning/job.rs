@@ -214,7 +214,7 @@ pub(in crate::use_case) async fn find(
     unowned::<Job>(uow).find(job).await
 }
 
-/// Maximum number of child jobs that [`child_of`] searches.
+/// Maximum number of child jobs that [`find_child`] searches.
 const MAX_CHILDREN: u32 = 20;
 
 /// Returns the newest job of this kind that `parent` queued.
@@ -262,7 +262,7 @@ pub(in crate::use_case) async fn with_descendants(
     Ok(found)
 }
 
-/// Returns the newest jobs of a kind for a platform, at most [`NEWEST`].
+/// Returns the newest jobs of a kind for a platform, at most [`MAX_JOBS`].
 pub(in crate::use_case) async fn list_of_kind(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,

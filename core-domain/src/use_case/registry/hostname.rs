@@ -7,7 +7,7 @@
 //! zones. Tenants may use such a name if it is below the slug of their platform.
 //!
 //! A platform may have both a DNS record and a custom domain for one hostname. No index covers both tables. The checks
-//! are correct because writing units of work are serializable ([`Mode::Write`](crate::port::Mode::Write)).
+//! are correct because writing units of work are serializable ([`Mode::Write`]).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

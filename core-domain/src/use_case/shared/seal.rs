@@ -34,8 +34,8 @@ pub struct SealResult {
     pub has_more: bool,
 }
 
-/// Seals staged entries, oldest first, and signs checkpoints of chains with [`CHECKPOINT_EVERY`] new links. Several
-/// nodes may call it concurrently.
+/// Seals staged entries, oldest first, and signs checkpoints of chains with [`MAX_UNCHECKED_ENTRIES`] new links.
+/// Several nodes may call it concurrently.
 ///
 /// # Errors
 /// Only those of the store; entries that were not sealed remain staged.

@@ -1,9 +1,9 @@
 //! The steps that every request passes, in the order of the interface.
 //!
-//! The part of a step that runs before the proxy is in [`Steps::admitted`] and [`Steps::authenticated`], in that order.
-//! The part that runs on the response is in [`Steps::answer`], in reverse order. It applies to every response,
-//! whichever component produced it. A step that refuses a request returns a [`Refusal`], which the errors step turns
-//! into an envelope.
+//! The part of a step that runs before the proxy is in [`Steps::before_authentication`] and
+//! [`Steps::authenticate_and_proxy`], in that order. The part that runs on the response is in [`Steps::answer`], in
+//! reverse order. It applies to every response, whichever component produced it. A step that refuses a request returns
+//! a [`Refusal`], which the errors step turns into an envelope.
 //!
 //! | step | before the proxy | on the response |
 //! |---|---|---|

@@ -7,7 +7,8 @@
 //!
 //! - [`Claim`]: the exclusive right to execute the request with a key. It also reads and stores the response.
 //! - [`Progress`]: how far a write got, which decides whether its refusal is stored.
-//! - [`find_stored`] and [`Claim::withholds`]: a stored response is returned only to a caller who is still authorized.
+//! - [`find_stored`] and [`Claim::must_withhold`]: a stored response is returned only to a caller who is still
+//!   authorized.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -134,8 +135,8 @@ impl Claim {
         self.rules.cipher.is_some()
     }
 
-    /// Returns whether the error of the repeated handler is returned instead of the stored response, because the caller may
-    /// no longer see it.
+    /// Returns whether the error of the repeated handler is returned instead of the stored response, because the caller
+    /// may no longer see it.
     pub(crate) fn must_withhold(&self, error: &Error) -> bool {
         match error {
             Error::Unauthorized | Error::Forbidden => true,

@@ -75,7 +75,7 @@ impl MemoryRateLimiter {
         }
     }
 
-    /// Counts a request and returns the usage of its key, see [`RateLimiter::take`].
+    /// Counts a request and returns the usage of its key, see [`RateLimiter::count_request`].
     #[must_use]
     pub fn count(&self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let table = self.table(policy);
@@ -95,7 +95,7 @@ impl MemoryRateLimiter {
         table.with(&key, |windows| windows.exhaust(key, policy, left, now));
     }
 
-    /// Undoes the count of a request, see [`RateLimiter::give_back`].
+    /// Undoes the count of a request, see [`RateLimiter::uncount_request`].
     pub fn give_back(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let table = self.table(policy);
         table.with(key, |windows| windows.uncount(key, policy, now))
@@ -209,7 +209,7 @@ impl SharedLimiter {
         Self::new(limiter, app.options.limiter_timeout, Arc::clone(&app.clock))
     }
 
-    /// Counts a request and returns the usage of its key, see [`RateLimiter::take`].
+    /// Counts a request and returns the usage of its key, see [`RateLimiter::count_request`].
     pub(crate) async fn take(&self, key: RateKey, policy: &RatePolicy) -> Usage {
         let now = self.clock.now();
         match self
@@ -221,7 +221,7 @@ impl SharedLimiter {
         }
     }
 
-    /// Undoes the count of a request, see [`RateLimiter::give_back`].
+    /// Undoes the count of a request, see [`RateLimiter::uncount_request`].
     pub(crate) async fn give_back(&self, key: RateKey, policy: &RatePolicy) -> bool {
         let now = self.clock.now();
         match self

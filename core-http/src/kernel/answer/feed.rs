@@ -1,6 +1,6 @@
 //! Feeds: lists of events that grow, sent as server-sent events.
 //!
-//! - [`Feed`] reads the events. [`Listening`] turns a feed into an [`EventStream`].
+//! - [`Feed`] reads the events. [`FeedSubscription`] turns a feed into an [`EventStream`].
 //!
 //! Events are read from the store after the earlier ones have been sent, so a slow reader needs no memory. The caller
 //! is authorized again in the same state of the store in which events are read, so no event is sent after the access

@@ -17,7 +17,7 @@ const RESERVED: &str = "$serde_json::private::";
 /// Parses a JSON text strictly. Refuses duplicate keys, trailing bytes, NUL characters, nesting deeper than 64, numbers
 /// outside the range of a double, and field names that `serde_json` reserves.
 ///
-/// A number that a [`Value`] cannot represent as it was written becomes a [`written_number`].
+/// A number that a [`Value`] cannot represent as it was written becomes a [`number_literal`].
 ///
 /// # Errors
 /// `MALFORMED_JSON` with the reason and its position.
@@ -134,7 +134,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// Refuses text with NUL. It is valid JSON, but Postgres cannot store it, and [`written_number`] uses it as a marker.
+/// Refuses text with NUL. It is valid JSON, but Postgres cannot store it, and [`number_literal`] uses it as a marker.
 fn text<E: serde::de::Error>(text: &str) -> std::result::Result<&str, E> {
     if text.contains('\0') {
         Err(E::custom("a NUL character"))

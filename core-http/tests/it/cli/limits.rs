@@ -37,7 +37,7 @@ impl UploadHarness {
     }
 }
 
-/// Uploads whose clients pause until [`Slow::finish`].
+/// Uploads whose clients pause until [`PausedUploads::finish`].
 struct PausedUploads {
     end: Arc<Semaphore>,
     running: Vec<JoinHandle<Answer>>,

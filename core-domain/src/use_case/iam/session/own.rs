@@ -78,7 +78,7 @@ pub(in crate::use_case::iam) async fn end_all(
     Ok(())
 }
 
-/// Ends all sessions of the person. The caller's session ends only with `also_own`.
+/// Ends all sessions of the person. The caller's session ends only with `include_own`.
 ///
 /// # Errors
 /// `UNAUTHORIZED` if the caller's session has ended.

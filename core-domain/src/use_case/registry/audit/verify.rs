@@ -321,7 +321,7 @@ impl Verification<'_> {
     }
 
     /// Reports the checkpoints that are missing up to this link. A checkpoint is required after every
-    /// [`CHECKPOINT_EVERY`] links.
+    /// [`MAX_UNCHECKED_ENTRIES`] links.
     fn expect_checkpoints(&mut self, until: i64) {
         while until - self.checkpoint >= MAX_UNCHECKED_ENTRIES {
             self.checkpoint += MAX_UNCHECKED_ENTRIES;

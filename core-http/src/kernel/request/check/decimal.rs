@@ -23,7 +23,7 @@ impl Decimal {
         exponent: 0,
     };
 
-    /// Returns the value of a number, also of a [`written_number`]; `None` for values of another type.
+    /// Returns the value of a number, also of a [`number_literal`]; `None` for values of another type.
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(Self::of_number(number)),
