@@ -10,10 +10,13 @@ use lettre::Message;
 use lettre::message::header::{
     ContentTransferEncoding, ContentType, Header, HeaderName, HeaderValue, Subject,
 };
-use lettre::message::{self, MultiPart, SinglePart};
+use lettre::message::{self, Body, MultiPart, SinglePart};
 
 /// Maximum length of an unencoded subject in characters.
 const MAX_PLAIN_CHARS: usize = 66;
+
+/// Maximum length of a line in octets, without the line end, that every server accepts (RFC 5322).
+const MAX_LINE_BYTES: usize = 998;
 
 /// The mail cannot become a message, because an address is not valid in SMTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,19 +82,20 @@ fn subject(text: &str) -> HeaderValue {
     HeaderValue::dangerous_new_pre_encoded(Subject::name(), text, value)
 }
 
-/// Returns a part. ASCII text is not encoded, so that the links in a mail file are readable. Other text is
-/// quoted-printable; lettre alone would choose base64 for some of it.
+/// Returns a part. ASCII text with lines that every server accepts is not encoded, so that the links in a mail file are
+/// readable. Other text is quoted-printable. lettre alone would encode every text with a line longer than 76 characters,
+/// and choose base64 for some of it.
 fn part(kind: ContentType, text: &str) -> SinglePart {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let text: String = text.lines().flat_map(|line| [line, "\r\n"]).collect();
     let is_plain = |b: u8| b"\t\r\n".contains(&b) || (32..127).contains(&b);
     let part = SinglePart::builder().header(kind);
-    if text.bytes().all(is_plain) {
-        part.body(text)
-    } else {
-        let encoding = ContentTransferEncoding::QuotedPrintable;
-        part.header(encoding).body(text)
+    if text.bytes().all(is_plain) && text.lines().all(|line| line.len() <= MAX_LINE_BYTES) {
+        let encoding = ContentTransferEncoding::SevenBit;
+        return part.body(Body::dangerous_pre_encoded(text.into_bytes(), encoding));
     }
+    part.header(ContentTransferEncoding::QuotedPrintable)
+        .body(text)
 }
 
 #[cfg(test)]
@@ -103,9 +107,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Maximum length of a line in octets, without the line end, that every server accepts (RFC 5322).
-    const MAX_LINE_BYTES: usize = 998;
 
     fn id() -> OutboxId {
         OutboxId::generate(
@@ -203,6 +204,13 @@ mod tests {
     }
 
     #[test]
+    fn a_long_link_is_readable_in_the_message() {
+        let link = format!("https://core.test/verify?token={}", "a".repeat(900));
+        let written = message("Verify your address", &link, "Core <no-reply@core.test>");
+        assert!(written.contains(&format!("\r\n{link}\r\n")), "{written}");
+    }
+
+    #[test]
     fn a_subject_or_a_name_cannot_inject_a_header() {
         let written = message(
             "Hello\r\nBcc: eve@example.org\n\nand a body",
@@ -242,7 +250,7 @@ mod tests {
         assert_eq!(text(&written), "a\r\nb\r\nc\r\nd\r\n");
         let written = message("s", "é \n\té\t\n", "a@b.test");
         assert_eq!(text(&written), "é \r\n\té\t\r\n");
-        let long = "x".repeat(999);
+        let long = "x".repeat(MAX_LINE_BYTES + 1);
         assert_eq!(text(&message("s", &long, "a@b.test")), long + "\r\n");
     }
 
