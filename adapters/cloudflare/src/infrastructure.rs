@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Clock;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
-    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
+    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
     SiteUpload,
 };
 use core_domain::registry::ResourceType;
@@ -99,7 +99,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Uploads a worker and enables its workers.dev address.
-    async fn put_worker(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn put_worker(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
         let made = upload(client, request).await?;
         self.subdomain.enable(client, &resource.name).await?;
@@ -107,7 +107,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Creates a Pages project, or updates the settings of an existing one.
-    async fn put_project(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn put_project(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         let (client, name) = (&self.client, request.resource.name.as_str());
         let settings = config::environment(client, request).await?;
         if let Some(found) = project::find(client, name).await? {
@@ -122,7 +122,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Creates an object of a type with unique names.
-    async fn insert(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn insert(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
         let name = resource.name.as_str();
         if let Some(found) = self.find(resource).await? {
@@ -142,7 +142,7 @@ impl CloudflareInfrastructure {
     /// Returns the created object. If it is unclear who created it, looks it up again.
     async fn made_or_found(
         &self,
-        request: &CreateResource,
+        request: &ObjectRequest,
         made: Result<ProviderObject, CallError>,
         duplicate: u32,
     ) -> Result<ProviderObject, ProviderError> {
@@ -189,7 +189,7 @@ impl Infrastructure for CloudflareInfrastructure {
         }
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         ensure_name_identifies_owner(&request.resource, &request.owner)?;
         match request.resource.resource_type {
             ResourceType::Worker => self.put_worker(request).await,

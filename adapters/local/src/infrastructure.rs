@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::port::{CreateResource, ProviderObject, ResourceRef, SiteDeployment, SiteState};
+use core_domain::port::{ObjectRequest, ProviderObject, ResourceRef, SiteDeployment, SiteState};
 use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};
@@ -153,7 +153,7 @@ impl LocalInfrastructure {
         self.stores.run(work).await
     }
 
-    pub(crate) async fn create_object(&self, request: &CreateResource) -> Result<ProviderObject> {
+    pub(crate) async fn create_object(&self, request: &ObjectRequest) -> Result<ProviderObject> {
         let resource = &request.resource;
         check_name(&resource.name)?;
         self.config
@@ -174,7 +174,7 @@ impl LocalInfrastructure {
     }
 
     /// Parses and checks the script of a worker. Returns `None` for all other types.
-    async fn script_of(&self, request: &CreateResource) -> Result<Option<WorkerScript>> {
+    async fn script_of(&self, request: &ObjectRequest) -> Result<Option<WorkerScript>> {
         if request.resource.resource_type != ResourceType::Worker {
             return Ok(None);
         }
@@ -195,7 +195,7 @@ impl LocalInfrastructure {
 
     async fn switch_worker(
         &self,
-        request: &CreateResource,
+        request: &ObjectRequest,
         script: Option<WorkerScript>,
     ) -> Result<()> {
         let Some(script) = script else {
@@ -213,7 +213,7 @@ impl LocalInfrastructure {
     /// current version.
     async fn publish_new(
         &self,
-        request: &CreateResource,
+        request: &ObjectRequest,
         script: Option<WorkerScript>,
     ) -> Result<Manifest> {
         let resource = &request.resource;
@@ -240,7 +240,7 @@ impl LocalInfrastructure {
 
     async fn stage(
         &self,
-        request: &CreateResource,
+        request: &ObjectRequest,
         manifest: &Manifest,
         script: Option<WorkerScript>,
     ) -> Result<Staged> {

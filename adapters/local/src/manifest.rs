@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use core_domain::kernel::Timestamp;
-use core_domain::port::{CreateResource, ResourceRef};
+use core_domain::port::{ObjectRequest, ResourceRef};
 use core_domain::registry::ResourceType;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    pub(crate) fn new(request: &CreateResource, now: Timestamp) -> Self {
+    pub(crate) fn new(request: &ObjectRequest, now: Timestamp) -> Self {
         let resource = &request.resource;
         let digest = digest(&[
             resource.resource_type.as_str().as_bytes(),

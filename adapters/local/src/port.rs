@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    Cause, CreateResource, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
-    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteStorage, SiteUpload,
+    Cause, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError, ProviderObject,
+    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
+    SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -33,7 +33,7 @@ impl Infrastructure for LocalInfrastructure {
         Ok(found.map(|manifest| self.provisioned(resource, manifest)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         Ok(self.slowly(self.create_object(request)).await?)
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::port::{
-    ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, DnsError, DnsResolver,
-    Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route, RouteHostname,
+    ArchiveError, BlobError, BlobReader, Blobs, Cause, DnsError, DnsResolver, Infrastructure,
+    ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route, RouteHostname,
     ServeHostname, ServedHostname, SetSecrets, Site, SiteArchives, SiteDeployment, SiteStorage,
     SiteUpload, StagedBlob, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
 };
@@ -73,7 +73,7 @@ impl Infrastructure for MissingPart {
         Err(self.provider_error())
     }
 
-    async fn create(&self, _: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn create(&self, _: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         Err(self.provider_error())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::Context;
 use core_domain::port::{DnsResolver, Store};
-use core_domain::use_case::registry::hostname::check_proofs;
+use core_domain::use_case::registry::hostname_proofs::check_proofs;
 use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;

@@ -33,7 +33,7 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// - [`ProviderError::NameTaken`] if the object exists and belongs to another owner.
     /// - [`ProviderError::Permanent`] if a worker is bound to an object that does not exist.
-    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError>;
+    async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError>;
 
     /// Removes the object with its contents. Does nothing if it does not exist.
     ///
@@ -271,7 +271,7 @@ pub struct ResourceRef {
 
 /// A request to create an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CreateResource {
+pub struct ObjectRequest {
     /// The type and the name of the object.
     pub resource: ResourceRef,
     /// The owner of the object. The provider stores it with the object, so that objects of other owners can be

@@ -44,7 +44,7 @@ pub use caller_contexts::{
 pub use cause::Cause;
 pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
-    CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
+    HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
     ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
     SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use super::MemoryInfrastructure;
 use crate::cli::SiteFile;
 use crate::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
-    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
+    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
     SiteUpload,
 };
 use crate::registry::ResourceType;
@@ -73,7 +73,7 @@ impl Infrastructure for HookedInfrastructure {
         self.provider.observe(resource).await
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         (self.hook)("create", &request.resource.name).await?;
         self.provider.create(request).await
     }

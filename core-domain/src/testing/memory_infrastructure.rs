@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::cli::SiteFile;
 use crate::port::{
-    CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
+    HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
     ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
     SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
@@ -154,7 +154,7 @@ impl Infrastructure for MemoryInfrastructure {
         Ok(known.map(|object| provisioned(&resource.name, &object.owner)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         let mut state = self.change()?;
         let name = request.resource.name.clone();
         let object = state.objects.entry(name.clone());

@@ -175,11 +175,19 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ("registry/provision.rs", "a job, which has no caller"),
     (
         "registry/hostname.rs",
-        "the task that checks the ownership records of all hostnames; the platform that loses a hostname to the one that proved it; whether a hostname is another tenant's, without revealing whose",
+        "whether a hostname is another tenant's, without revealing whose",
+    ),
+    (
+        "registry/hostname_proofs.rs",
+        "the task that checks the ownership records of all hostnames",
     ),
     (
         "registry/jobs/hostname.rs",
         "the job of a platform that proved a hostname; it stops serving it for another; a job, which has no caller",
+    ),
+    (
+        "registry/jobs/hostname_assignment.rs",
+        "the platform that loses a hostname to the one that proved it",
     ),
     (
         "registry/resource.rs",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::Result;
-use core_domain::port::{CreateResource, ResourceRef, UnitOfWork};
+use core_domain::port::{ObjectRequest, ResourceRef, UnitOfWork};
 use core_domain::provisioning::{
     JobEvent, JobEventQuery, JobStatus, JobTransition, MAX_ATTEMPTS, StepStatus,
 };
@@ -74,7 +74,7 @@ impl JobStep<Large> for MakeParts {
         {
             part += 1;
         }
-        let request = CreateResource {
+        let request = ObjectRequest {
             resource: Self::part(cx, part),
             owner: "test".into(),
             effect_key: format!("{}-{part}", cx.effect_key),

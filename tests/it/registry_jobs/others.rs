@@ -101,7 +101,7 @@ pub(super) async fn make(world: &Platforms, resource_type: ResourceType, name: &
     } else {
         json!({})
     };
-    let request = port::CreateResource {
+    let request = port::ObjectRequest {
         resource: ResourceRef {
             resource_type,
             name: name.to_owned(),

@@ -49,7 +49,7 @@ async fn deprovisioning_removes_an_environment_and_leaves_the_others(world: Plat
 
 /// Creates an object at the provider without a job.
 async fn make_by_hand(world: &Platforms, name: &str, owner: &str) {
-    let request = port::CreateResource {
+    let request = port::ObjectRequest {
         resource: ResourceRef {
             resource_type: ResourceType::Kv,
             name: name.to_owned(),

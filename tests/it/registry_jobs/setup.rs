@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use core_domain::kernel::{EntityId, Environment, PlatformId};
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::port::{Infrastructure, ObjectRequest, ResourceRef};
 use core_domain::provisioning::{FailureKind, JobStatus};
 use core_domain::registry::{
     DEFAULT_RESOURCES, Entity, EntityQuery, Resource, ResourceStatus, ResourceType,
@@ -108,7 +108,7 @@ async fn provisioning_again_changes_nothing_and_each_environment_has_six_resourc
 async fn a_name_owned_by_someone_else_fails_the_job_and_is_left_unchanged() {
     let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
-    let foreign = CreateResource {
+    let foreign = ObjectRequest {
         resource: ResourceRef {
             resource_type: ResourceType::R2,
             name: name("engines", &done.platform_id, "prod", "assets"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::{PlatformId, Result, Unowned};
-use core_domain::port::{CreateResource, Mode, ProviderObject, ResourceRef, UnitOfWork};
+use core_domain::port::{Mode, ObjectRequest, ProviderObject, ResourceRef, UnitOfWork};
 use core_domain::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::{
@@ -274,7 +274,7 @@ impl MakeObject {
     }
 
     async fn make<K: JobKind>(&self, cx: &StepContext<'_, K>) -> Result<ProviderObject, StepError> {
-        let request = CreateResource {
+        let request = ObjectRequest {
             resource: self.object(cx),
             owner: "test".into(),
             effect_key: cx.effect_key.to_owned(),

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
-    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
+    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
     SiteUpload,
 };
 use core_domain::registry::ResourceType;
@@ -242,7 +242,7 @@ impl Infrastructure for FakeProvider {
         Ok(known.then(|| self.provisioned(&resource.name)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+    async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
         let (name, key) = (&request.resource.name, &request.effect_key);
         self.pause(4).await;
         match self.next_fault() {

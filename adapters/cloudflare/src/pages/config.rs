@@ -1,6 +1,6 @@
 //! The bindings and variables of a project.
 
-use core_domain::port::{CreateResource, ProviderError};
+use core_domain::port::{ObjectRequest, ProviderError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::binding::{Binding, BindingTarget, Vars};
 use crate::bound::resolve;
 use crate::client::Client;
 
-/// The settings of a project in [`core_domain::port::CreateResource::config`].
+/// The settings of a project in [`core_domain::port::ObjectRequest::config`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PagesConfig {
@@ -23,7 +23,7 @@ struct PagesConfig {
 /// nothing is requested.
 pub(crate) async fn environment(
     client: &Client,
-    request: &CreateResource,
+    request: &ObjectRequest,
 ) -> Result<Map<String, Value>, ProviderError> {
     let refused = |problem| ProviderError::Permanent(format!("the project's settings: {problem}"));
     let config: PagesConfig = serde_json::from_value(request.config.clone())

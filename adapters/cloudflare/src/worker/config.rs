@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::binding::{Binding, Vars};
 
-/// A script with its bindings and variables, from [`core_domain::port::CreateResource::config`].
+/// A script with its bindings and variables, from [`core_domain::port::ObjectRequest::config`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WorkerConfig {

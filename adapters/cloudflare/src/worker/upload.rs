@@ -1,7 +1,7 @@
 //! Upload of worker scripts.
 
 use bytes::Bytes;
-use core_domain::port::{Cause, CreateResource, ProviderError, ProviderObject};
+use core_domain::port::{Cause, ObjectRequest, ProviderError, ProviderObject};
 use http::Method;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::ownership::{ensure_owned, owner_from_mark};
 /// name, so the owner is checked first. A repeated upload of the same script only creates a new version.
 pub(crate) async fn upload(
     client: &Client,
-    request: &CreateResource,
+    request: &ObjectRequest,
 ) -> Result<ProviderObject, ProviderError> {
     let (name, owner) = (&request.resource.name, &request.owner);
     let worker = WorkerConfig::parse(&request.config)?;

@@ -3,7 +3,7 @@
 
 use core_cloudflare_fake::{Fault, Kind, Visited};
 use core_domain::port::{
-    CreateResource, HostnameState, Infrastructure, ProviderError, ResourceRef, RouteHostname,
+    HostnameState, Infrastructure, ObjectRequest, ProviderError, ResourceRef, RouteHostname,
     ServeHostname,
 };
 use core_domain::registry::{ResourceType, SslStatus};
@@ -362,7 +362,7 @@ async fn customer_hostname_belongs_to_the_first_platform() {
         .await
         .unwrap();
     let taken = ProviderError::NameTaken(CUSTOMERS.to_owned());
-    let theirs = CreateResource {
+    let theirs = ObjectRequest {
         resource: ResourceRef {
             resource_type: ResourceType::Worker,
             name: "strangers-api".to_owned(),

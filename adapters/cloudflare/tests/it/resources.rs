@@ -1,7 +1,7 @@
 //! Tests of objects: created once, found by exact name, deleted with their contents, and never taken from other owners.
 
 use core_cloudflare_fake::{Fault, Kind, Settings, Silence};
-use core_domain::port::{CreateResource, Infrastructure, ProviderError, ResourceRef};
+use core_domain::port::{Infrastructure, ObjectRequest, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
 use http::Method;
 use serde_json::json;
@@ -49,7 +49,7 @@ async fn object_of_another_platform_is_neither_replaced_nor_removed() {
             world.cloudflare.remove(&resource(of), STRANGER).await,
             taken
         );
-        let theirs = CreateResource {
+        let theirs = ObjectRequest {
             owner: STRANGER.to_owned(),
             ..request(of)
         };
@@ -57,7 +57,7 @@ async fn object_of_another_platform_is_neither_replaced_nor_removed() {
         assert_eq!(world.fake.count(kind(of)), 1, "{of}");
         // A name that does not identify its owner is refused too.
         let unmarked = !matches!(of, ResourceType::Worker | ResourceType::Pages);
-        let nameless = CreateResource {
+        let nameless = ObjectRequest {
             resource: ResourceRef {
                 resource_type: of,
                 name: "shared-cache".to_owned(),
@@ -74,7 +74,7 @@ async fn owned_lists_the_objects_of_one_platform_across_pages() {
     for &of in ResourceType::ALL {
         let world = World::new().await;
         world.make(of).await;
-        let theirs = CreateResource {
+        let theirs = ObjectRequest {
             resource: ResourceRef {
                 resource_type: of,
                 name: name_for(STRANGER, of),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_cloudflare_fake::{DeploymentEnd, Fault, Kind, Settings};
 use core_domain::kernel::Secret;
 use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, SetSecrets, SiteState, SiteUpload,
+    Infrastructure, ObjectRequest, ProviderError, SetSecrets, SiteState, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemorySite;
@@ -379,7 +379,7 @@ async fn project_settings_apply_to_both_environments_and_can_change() {
         .iter()
         .map(|of| json!({ "name": of.as_str().to_uppercase(), "type": of, "resource": resource(*of).name }))
         .collect();
-    let asked = |config| CreateResource {
+    let asked = |config| ObjectRequest {
         config,
         ..request(ResourceType::Pages)
     };
@@ -427,7 +427,7 @@ async fn invalid_project_settings_are_refused_without_requests() {
         (json!({ "vars": { "MODE": 1 } }), "invalid type"),
         (json!({ "compatibility": 1 }), "unknown field"),
     ] {
-        let request = CreateResource {
+        let request = ObjectRequest {
             config,
             ..request(ResourceType::Pages)
         };

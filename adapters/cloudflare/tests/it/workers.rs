@@ -2,14 +2,14 @@
 
 use core_cloudflare_fake::{Fault, Settings};
 use core_domain::kernel::Secret;
-use core_domain::port::{CreateResource, Infrastructure, ProviderError, SetSecrets};
+use core_domain::port::{Infrastructure, ObjectRequest, ProviderError, SetSecrets};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
 use crate::world::{OWNER, STRANGER, World, name_for, request, resource, script};
 
-fn worker(config: Value) -> CreateResource {
-    CreateResource {
+fn worker(config: Value) -> ObjectRequest {
+    ObjectRequest {
         config,
         ..request(ResourceType::Worker)
     }
@@ -110,7 +110,7 @@ async fn script_of_unknown_origin_is_never_replaced() {
 async fn bindings_to_missing_and_other_owners_objects_are_refused_alike() {
     let world = World::new().await;
     let theirs = name_for(STRANGER, ResourceType::Kv);
-    let of_stranger = CreateResource {
+    let of_stranger = ObjectRequest {
         resource: core_domain::port::ResourceRef {
             resource_type: ResourceType::Kv,
             name: theirs.clone(),
@@ -136,7 +136,7 @@ async fn worker_can_be_bound_to_a_worker_but_not_to_a_site() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     world.make(ResourceType::Pages).await;
-    let other = |config| CreateResource {
+    let other = |config| ObjectRequest {
         resource: core_domain::port::ResourceRef {
             resource_type: ResourceType::Worker,
             name: "engines-search-worker".to_owned(),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use core_cloudflare::{CloudflareAccount, CloudflareInfrastructure, CloudflareOptions};
 use core_cloudflare_fake::{FakeCloudflare, Matcher, Settings};
 use core_domain::kernel::{Environment, PlatformId, Secret, Slug, Timestamp};
-use core_domain::port::{CreateResource, Infrastructure, ProviderObject, ResourceRef, SiteUpload};
+use core_domain::port::{Infrastructure, ObjectRequest, ProviderObject, ResourceRef, SiteUpload};
 use core_domain::registry::{ResourceType, resource_name};
 use core_domain::testing::{ManualClock, MemorySite};
 use http::{Method, Request};
@@ -144,13 +144,13 @@ pub(crate) fn script(text: &str) -> Value {
     json!({ "mainModule": "worker.js", "modules": { "worker.js": text }, "bindings": [] })
 }
 
-pub(crate) fn request(resource_type: ResourceType) -> CreateResource {
+pub(crate) fn request(resource_type: ResourceType) -> ObjectRequest {
     let config = match resource_type {
         ResourceType::Worker => script("export default {}"),
         ResourceType::Pages => json!({ "vars": { "MODE": "live" } }),
         _ => json!({}),
     };
-    CreateResource {
+    ObjectRequest {
         resource: resource(resource_type),
         owner: OWNER.to_owned(),
         effect_key: "effect".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use core_domain::port::{CreateResource, Infrastructure};
+use core_domain::port::{Infrastructure, ObjectRequest};
 use core_domain::registry::ResourceType;
 use core_local::{BindingLimits, KvEntry, LocalError, ObjectMetadata, WorkerdOptions};
 use serde_json::{Value, json};
@@ -173,7 +173,7 @@ async fn worker(limits: BindingLimits, calls: &str) -> Option<World> {
            catch (error) {{ return new Response(String(error), {{ status: 500 }}); }}
          }} }};"
     );
-    let create = CreateResource {
+    let create = ObjectRequest {
         config: script(&text, &Value::Array(bindings)),
         ..request(ResourceType::Worker, "acme-api")
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use core_domain::kernel::Secret;
-use core_domain::port::{CreateResource, Infrastructure, SetSecrets};
+use core_domain::port::{Infrastructure, ObjectRequest, SetSecrets};
 use core_domain::registry::ResourceType;
 use core_local::{SiteBody, WorkerdOptions};
 use http::{Request, Response};
@@ -30,7 +30,7 @@ pub(crate) async fn running(options: WorkerdOptions) -> Option<World> {
 }
 
 async fn create(world: &World, name: &str, config: Value) {
-    let request = CreateResource {
+    let request = ObjectRequest {
         config,
         ..request(ResourceType::Worker, name)
     };

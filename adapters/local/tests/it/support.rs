@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use core_domain::kernel::Timestamp;
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef, SiteDeployment, SiteUpload};
+use core_domain::port::{Infrastructure, ObjectRequest, ResourceRef, SiteDeployment, SiteUpload};
 use core_domain::registry::ResourceType;
 use core_domain::testing::ManualClock;
 use core_domain::testing::MemorySite;
@@ -124,12 +124,12 @@ pub(crate) fn resource(resource_type: ResourceType, name: &str) -> ResourceRef {
     }
 }
 
-pub(crate) fn request(resource_type: ResourceType, name: &str) -> CreateResource {
+pub(crate) fn request(resource_type: ResourceType, name: &str) -> ObjectRequest {
     let config = match resource_type {
         ResourceType::Worker => script("export default {}", &json!([])),
         _ => json!({}),
     };
-    CreateResource {
+    ObjectRequest {
         resource: resource(resource_type, name),
         owner: OWNER.to_owned(),
         effect_key: format!("create-{name}"),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use core_domain::port::{CreateResource, Infrastructure, ServeHostname, SuspensionUnknown};
+use core_domain::port::{Infrastructure, ObjectRequest, ServeHostname, SuspensionUnknown};
 use core_domain::registry::ResourceType;
 use core_domain::testing::MockPlatformSuspensions;
 use core_local::LocalConfig;
@@ -133,7 +133,7 @@ async fn site_responds_with_503_while_its_suspension_state_is_unknown() {
 async fn object_without_a_platform_owner_is_served() {
     let state = Arc::new(Mutex::new(Ok(true)));
     let world = world_with_state(&state, |_| {}).await;
-    let unowned = CreateResource {
+    let unowned = ObjectRequest {
         owner: "no platform".to_owned(),
         ..request(ResourceType::Pages, "acme-free")
     };
@@ -179,7 +179,7 @@ async fn running_worker_loses_its_bindings_on_suspension() {
         const page = await env.SITE.fetch('http://site/'); \
         return new Response(page.status + ' ' + await page.text()); } };";
     let site = json!([{ "name": "SITE", "type": "pages", "resource": "acme-site" }]);
-    let worker = CreateResource {
+    let worker = ObjectRequest {
         config: script(text, &site),
         ..request(ResourceType::Worker, "acme-api")
     };

@@ -1,13 +1,13 @@
 //! Tests of worker bundles.
 
-use core_domain::port::{CreateResource, Infrastructure, ProviderError};
+use core_domain::port::{Infrastructure, ObjectRequest, ProviderError};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
 use crate::support::{World, request, script, world};
 
-fn worker(config: Value) -> CreateResource {
-    CreateResource {
+fn worker(config: Value) -> ObjectRequest {
+    ObjectRequest {
         config,
         ..request(ResourceType::Worker, "acme-api")
     }

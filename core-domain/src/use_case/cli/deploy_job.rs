@@ -6,20 +6,26 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::deploy::{DeployInput, DeploySite};
 use super::uploads::blob_key;
 use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{
-    ArchiveError, BlobError, Mode, SiteArchives, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
+    ArchiveError, BlobError, Mode, ResourceRef, SiteArchives, SiteDeployment, SiteState,
+    SiteUpload, UnitOfWork,
 };
 use crate::provisioning::FailureKind;
-use crate::registry::{BuildOutcome, Deployment, DeploymentChange, DeploymentStatus, ResourceType};
+use crate::registry::{
+    BuildOutcome, Deployment, DeploymentChange, DeploymentStatus, Resource, ResourceType,
+};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
     enqueue_child,
 };
-use crate::use_case::registry::{MadeResource, MakeResource, build, deployment};
+use crate::use_case::registry::{
+    CreateObject, CreatesObject, DefaultResource, ObjectProperties, build, deployment,
+};
 
 /// Adds the job kinds of the CLI service.
 ///
@@ -37,7 +43,7 @@ impl JobKind for DeploySite {
     /// Creates the pages project, uploads the site, waits until it is served, and removes the upload.
     fn steps() -> Steps<Self> {
         Steps::new()
-            .step(Project(MakeResource(ResourceType::Pages)))
+            .step(CreateObject(SiteProject))
             .step(Upload)
             .step(Activate)
             .step(Cleanup)
@@ -174,41 +180,52 @@ impl JobKind for CleanUpUpload {
 /// The pause between two queries of the provider about whether a site is served.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Ensures that the pages project exists. Platforms have one from their creation, but a deprovisioned platform has to
-/// get it back.
+/// The pages project of the site: the platform's default resource of that type. Platforms have one from their creation,
+/// but a deprovisioned platform has to get it back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Project(pub(super) MakeResource);
+struct SiteProject;
+
+/// The declaration of the project as a default resource.
+const PROJECT: DefaultResource = DefaultResource(ResourceType::Pages);
 
 #[async_trait]
-impl JobStep<DeploySite> for Project {
-    type Output = MadeResource;
+impl CreatesObject<DeploySite> for SiteProject {
+    const CAN_UNDO: bool = false;
 
     fn name(&self) -> &'static str {
         "project"
     }
 
-    async fn observe(
-        &self,
-        cx: &StepContext<'_, DeploySite>,
-    ) -> Result<Observation<MadeResource>, StepError> {
+    fn object(&self, input: &DeployInput, item: Option<&str>) -> Result<ResourceRef> {
+        CreatesObject::<DeploySite>::object(&PROJECT, input, item)
+    }
+
+    async fn ensure_needed(&self, cx: &StepContext<'_, DeploySite>) -> Result<(), StepError> {
         let deployment = current(cx).await?;
         if deployment.status.is_terminal() {
             return Err(deployment_canceled());
         }
-        self.0.observe(cx).await
+        PROJECT.ensure_needed(cx).await
     }
 
-    async fn apply(&self, cx: &StepContext<'_, DeploySite>) -> Result<MadeResource, StepError> {
-        self.0.apply(cx).await
+    async fn config(&self, cx: &StepContext<'_, DeploySite>) -> Result<Value, StepError> {
+        PROJECT.config(cx).await
+    }
+
+    async fn properties(
+        &self,
+        cx: &JobContext<'_, DeploySite>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<ObjectProperties> {
+        PROJECT.properties(cx, uow).await
     }
 
     async fn record(
         &self,
         cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        output: &MadeResource,
+        _entry: Stored<Resource>,
     ) -> Result<()> {
-        self.0.record(cx, uow, output).await?;
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Uploading),
             ..DeploymentChange::default()

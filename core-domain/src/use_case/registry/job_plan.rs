@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::jobs::{
-    Activate, AppCreate, AuthTarget, Deactivate, Deprovision, Onboard, PlannedPart,
-    ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, auth_ref,
-    find_resource, is_current, is_data_of, is_part, of_stack, owned_by, resource_ref,
+    Activate, AppCreate, AuthTarget, Deactivate, Deprovision, Onboard, PlannedPart, PlatformObject,
+    ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, find_resource,
+    is_current_auth, is_data_of, is_part, of_stack, owned_by,
 };
 use crate::access::{AuditEvent, Batches, PlatformAccess, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, PlatformId, Result, Stored};
@@ -177,12 +177,13 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
     match job.kind.as_str() {
         ProvisionPlatform::NAME => {
             let target: Target = input_of::<ProvisionPlatform>(job)?;
-            let wanted = DEFAULT_RESOURCES.map(|(of, _)| resource_ref(&target, of));
-            plan_creations(&platform, uow, job, &wanted).await
+            let wanted =
+                PlatformObject::defaults().map(|object| object.in_environment(target.at()));
+            plan_creations(&platform, uow, job, wanted).await
         }
         Activate::NAME => {
             let target = input_of::<Activate>(job)?.target;
-            plan_creations(&platform, uow, job, &[target.worker()]).await
+            plan_creations(&platform, uow, job, [target.worker()]).await
         }
         Deactivate::NAME => {
             let input = input_of::<Deactivate>(job)?;
@@ -201,13 +202,13 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         }
         StackActivate::NAME => {
             let input = input_of::<StackActivate>(job)?;
-            let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
-            plan_creations(&platform, uow, job, &wanted).await
+            let wanted = input.work.parts.iter().map(PlannedPart::object);
+            plan_creations(&platform, uow, job, wanted).await
         }
         AppCreate::NAME => {
             let input = input_of::<AppCreate>(job)?;
-            let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
-            plan_creations(&platform, uow, job, &wanted).await
+            let wanted = input.work.parts.iter().map(PlannedPart::object);
+            plan_creations(&platform, uow, job, wanted).await
         }
         StackDeactivate::NAME => {
             let input = input_of::<StackDeactivate>(job)?;
@@ -246,12 +247,12 @@ fn input_of<K: JobKind>(job: &Job) -> Result<K::Input> {
 
 /// Returns the default resources of a platform that does not exist yet.
 fn of_new_platform() -> Vec<PlannedResource> {
-    let created = |(resource_type, _)| PlannedResource {
-        resource_type,
+    let created = |object: PlatformObject| PlannedResource {
+        resource_type: object.resource_type(),
         cf_name: None,
         action: PlannedAction::Create,
     };
-    DEFAULT_RESOURCES.map(created).to_vec()
+    PlatformObject::defaults().map(created).collect()
 }
 
 /// Plans objects that are created unless they exist. A resource whose `provision_job_id` is this job does not exist
@@ -260,14 +261,14 @@ async fn plan_creations(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     job: &Job,
-    wanted: &[ResourceRef],
+    wanted: impl IntoIterator<Item = ResourceRef, IntoIter: Send>,
 ) -> Result<Resources> {
-    let mut resources = Vec::with_capacity(wanted.len());
+    let mut resources = Vec::new();
     for wanted in wanted {
-        let known = find_resource(platform, uow, wanted).await?;
+        let known = find_resource(platform, uow, &wanted).await?;
         resources.push(PlannedResource {
             resource_type: wanted.resource_type,
-            cf_name: Some(wanted.name.clone()),
+            cf_name: Some(wanted.name),
             action: known
                 .filter(|entry| entry.provision_job_id.as_ref() != Some(&job.id))
                 .map_or(PlannedAction::Create, |_| PlannedAction::Exists),
@@ -283,15 +284,14 @@ async fn plan_auth_upgrades(
     target: &AuthTarget,
 ) -> Result<Resources> {
     let mut workers = Vec::with_capacity(target.environments.len());
-    for environment in &target.environments {
-        let worker = auth_ref((&target.platform_id, &target.slug, *environment));
+    for worker in target.workers() {
         let entry = find_resource(platform, uow, &worker).await?;
         workers.push(PlannedResource {
             resource_type: worker.resource_type,
             cf_name: Some(worker.name),
             action: match entry {
                 None => PlannedAction::Create,
-                Some(entry) if is_current(&entry) => PlannedAction::Exists,
+                Some(entry) if is_current_auth(&entry) => PlannedAction::Exists,
                 Some(_) => PlannedAction::Update,
             },
         });

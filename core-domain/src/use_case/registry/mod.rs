@@ -14,7 +14,8 @@ pub mod entity;
 mod entity_tree;
 pub mod feature;
 mod feature_state;
-pub mod hostname;
+mod hostname;
+pub mod hostname_proofs;
 pub mod job_plan;
 pub(super) mod jobs;
 pub mod onboarding;
@@ -29,5 +30,8 @@ pub mod tenant;
 mod upserted;
 pub mod workspace_stack;
 
-pub use jobs::{HasTarget, MadeResource, MakeResource, Target, register_kinds};
+pub(in crate::use_case) use jobs::{
+    CreateObject, CreatesObject, DefaultResource, ObjectProperties,
+};
+pub use jobs::{HasTarget, Target, register_kinds};
 pub use upserted::Upserted;

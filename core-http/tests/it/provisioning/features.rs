@@ -1,6 +1,6 @@
 //! Activation and deactivation of the registry's features through the provisioning service.
 
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::port::{Infrastructure, ObjectRequest, ResourceRef};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ async fn make(world: &World, path: &str, kind: ResourceType, service: &str, name
     });
     let entered = world.registry.post(&operator(), path, body).await;
     let entered = entered.expect(201);
-    let request = CreateResource {
+    let request = ObjectRequest {
         resource: ResourceRef {
             resource_type: kind,
             name: name.to_owned(),

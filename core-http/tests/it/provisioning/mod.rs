@@ -21,7 +21,7 @@ mod stacks;
 mod undoing;
 
 use core_domain::kernel::Caller;
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::port::{Infrastructure, ObjectRequest, ResourceRef};
 use core_domain::provisioning::Report;
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl World {
 
     /// Creates an object directly at the provider.
     async fn create_object(&self, resource_type: ResourceType, name: &str, owner: &str) {
-        let request = CreateResource {
+        let request = ObjectRequest {
             resource: ResourceRef {
                 resource_type,
                 name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! Features of entities: their jobs, their refusals, and the manifest of an entity.
 
 use core_domain::kernel::{EntityId, Environment, PlatformId, Slug};
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::port::{Infrastructure, ObjectRequest, ResourceRef};
 use core_domain::registry::{FeatureId, ResourceType, feature_worker_name};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -456,7 +456,7 @@ async fn a_feature_ends_with_its_environment_and_a_pending_activation_fails(worl
     // A feature whose job stopped before it could record the worker that it created.
     let failed = harness.job_of("failed").await;
     world.operate(&failed, JobAction::Cancel).await;
-    let made = CreateResource {
+    let made = ObjectRequest {
         resource: ResourceRef {
             resource_type: ResourceType::Worker,
             name: harness.worker("failed"),

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use core_domain::kernel::{Caller, Limits};
-use core_domain::port::{CreateResource, Infrastructure, ProviderError, ResourceRef};
+use core_domain::port::{Infrastructure, ObjectRequest, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
-use core_domain::use_case::registry::hostname::{CheckedProofs, check_proofs};
+use core_domain::use_case::registry::hostname_proofs::{CheckedProofs, check_proofs};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl PlatformFixture {
         let object = format!("{slug}-api");
         let resource = world.resource(&platform, &entity, &object).await;
         let stack = world.workspace_stack(&platform, &entity, "web").await;
-        let request = CreateResource {
+        let request = ObjectRequest {
             resource: ResourceRef {
                 resource_type: ResourceType::Worker,
                 name: object.clone(),

@@ -3,7 +3,7 @@
 use core_domain::access::RecordKey;
 use core_domain::iam::MemberQuery;
 use core_domain::kernel::{Caller, Limits, OrganizationId, Role, UserId};
-use core_domain::port::{CreateResource, Infrastructure, Mode, ResourceRef, Within};
+use core_domain::port::{Infrastructure, Mode, ObjectRequest, ResourceRef, Within};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
@@ -212,7 +212,7 @@ async fn a_cascade_above_the_limit_is_refused_also_as_a_dry_run() {
 
 /// Creates an object of the platform directly at the provider.
 async fn create_object(world: &World, platform: &str, name: &str) {
-    let request = CreateResource {
+    let request = ObjectRequest {
         resource: ResourceRef {
             resource_type: ResourceType::D1,
             name: name.to_owned(),

@@ -2,7 +2,7 @@
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{JobEventId, JobId, StoreError, Stored};
-use core_domain::port::{CreateResource, Infrastructure, Mode, Persisted, ResourceRef, Within};
+use core_domain::port::{Infrastructure, Mode, ObjectRequest, Persisted, ResourceRef, Within};
 use core_domain::provisioning::{
     Actor, Job, JobEvent, JobLane, JobLease, JobLeaseQuery, JobStatus, JobTransition, Report,
     Trigger, apply, effect_key,
@@ -37,7 +37,7 @@ pub(super) async fn run_without_fence(world: &Engine, worker: &Worker, claimed: 
         };
         let there = world.provider.observe(&resource).await;
         if matches!(there, Ok(None)) {
-            let request = CreateResource {
+            let request = ObjectRequest {
                 resource,
                 owner: "test".into(),
                 effect_key: effect_key(&claimed.job_id, name),

@@ -1,5 +1,6 @@
 //! Writes the results of `domain.add` to custom domains.
 
+use super::hostname_assignment::assign;
 use super::sync_hostnames::sync_if_suspended;
 use crate::access::{PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{Context, CustomDomainId, Error, JobId, Machine, Result, StoreError, Stored};
@@ -7,9 +8,7 @@ use crate::port::UnitOfWork;
 use crate::registry::{
     CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, ProviderName, SslStatus,
 };
-use crate::use_case::registry::hostname::{
-    Claim, assign, ensure_not_served_elsewhere, is_custom_domain,
-};
+use crate::use_case::registry::hostname::{Claim, ensure_not_served_elsewhere, is_custom_domain};
 
 /// Records which DNS records are missing, as found by the domain's job.
 pub(super) async fn record_check(

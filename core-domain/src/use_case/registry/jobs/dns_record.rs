@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::custom_domain::RECORDS_MISSING;
 use super::dns_record_removal::{DnsTarget, RemoveDnsRecord, find_record, record_route_id};
 use super::hostname::{RoutedRecord, ensure_can_be_routed, remove_route, route};
+use super::hostname_assignment::assign;
 use super::sync_hostnames::sync_if_suspended;
 use crate::access::{PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
@@ -24,9 +25,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone, enqueue,
 };
-use crate::use_case::registry::hostname::{
-    Claim, assign, ensure_not_served_elsewhere, has_dns_record,
-};
+use crate::use_case::registry::hostname::{Claim, ensure_not_served_elsewhere, has_dns_record};
 
 /// Returns the record if it is pending, this is its job and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(

@@ -1,25 +1,21 @@
 //! `feature.activate` and `feature.deactivate`: create and remove the worker of an entity's feature, and update the
 //! feature and its build.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::platform_provision::{
-    CatalogueEntry, MadeResource, ensure_not_deleted, find_resource, made_resource, observe_made,
-    observe_owned, reason_to_keep, upsert_resource,
+use super::create_object::{
+    CreateObject, CreatesObject, ObjectProperties, observe_owned, reason_to_keep,
 };
-use super::removal::{
-    Attempt, RemovedObjects, TIMEOUT, delete_entries, delete_entry, delete_removed, portion_of,
-    remove_if_owned, undo_creation,
-};
+use super::object_records::find_resource;
+use super::removal::{Attempt, RemoveObjects, RemovesObjects, delete_entry, remove_if_owned};
+use super::target::ensure_not_deleted;
 use crate::access::PlatformAccess;
 use crate::kernel::{
     EntityId, Environment, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug, Stored,
 };
-use crate::port::{CreateResource, ResourceRef, UnitOfWork};
+use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
 use crate::registry::{
     BuildOutcome, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion,
@@ -35,8 +31,8 @@ const WORKER: &str = include_str!("js/feature.js");
 
 const MAIN_MODULE: &str = "feature.js";
 
-/// The name of the step that creates the worker.
-const MAKE_WORKER: &str = "worker";
+/// The name of the steps that create and remove the worker.
+const WORKER_STEP: &str = "worker";
 
 /// The job kind `feature.activate`.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +44,7 @@ impl JobKind for Activate {
     type Input = ActivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().step(MakeWorker)
+        Steps::new().step(CreateObject(FeatureWorker))
     }
 
     /// If an operator forced the job to complete, the URL of the worker is unknown.
@@ -59,7 +55,7 @@ impl JobKind for Activate {
     ) -> Result<()> {
         let url = cx
             .job
-            .output_of(MAKE_WORKER)
+            .output_of(WORKER_STEP)
             .and_then(|made| made["cfUrl"].as_str());
         let url = url.map(str::to_owned);
         let end = BuildOutcome::Success {
@@ -101,96 +97,77 @@ async fn apply_activation_event(
     }
 }
 
-/// Creates the feature's worker.
+/// The feature's worker.
 #[derive(Clone, Copy, Debug)]
-struct MakeWorker;
+struct FeatureWorker;
 
 #[async_trait]
-impl JobStep<Activate> for MakeWorker {
-    const CAN_UNDO: bool = true;
-    type Output = MadeResource;
-
+impl CreatesObject<Activate> for FeatureWorker {
     fn name(&self) -> &'static str {
-        MAKE_WORKER
+        WORKER_STEP
     }
 
-    async fn observe(
+    fn object(&self, input: &ActivateInput, _item: Option<&str>) -> Result<ResourceRef> {
+        Ok(input.target.worker())
+    }
+
+    async fn ensure_needed(&self, cx: &StepContext<'_, Activate>) -> Result<(), StepError> {
+        cx.input.target.ensure_needed(cx).await
+    }
+
+    async fn config(&self, _cx: &StepContext<'_, Activate>) -> Result<Value, StepError> {
+        Ok(json!({
+            "mainModule": MAIN_MODULE,
+            "modules": { MAIN_MODULE: WORKER },
+            "bindings": [],
+        }))
+    }
+
+    async fn properties(
+        &self,
+        cx: &JobContext<'_, Activate>,
+        _uow: &mut dyn UnitOfWork,
+    ) -> Result<ObjectProperties> {
+        let target = &cx.input.target;
+        Ok(ObjectProperties {
+            entity_id: target.entity_id.clone(),
+            stack_id: None,
+            feature_id: Some(target.activation_id.clone()),
+            service_name: target.feature_id.to_string(),
+            environment: target.environment,
+        })
+    }
+
+    /// Also keeps the worker if the feature now belongs to another job, which uses the same worker.
+    async fn reason_to_keep(
         &self,
         cx: &StepContext<'_, Activate>,
-    ) -> Result<Observation<MadeResource>, StepError> {
-        let target = &cx.input.target;
-        target.ensure_needed(cx).await?;
-        observe_made(cx, &target.platform_id, &target.worker()).await
-    }
-
-    async fn apply(&self, cx: &StepContext<'_, Activate>) -> Result<MadeResource, StepError> {
-        let target = &cx.input.target;
-        let request = CreateResource {
-            resource: target.worker(),
-            owner: target.platform_id.to_string(),
-            effect_key: cx.effect_key.to_owned(),
-            config: json!({
-                "mainModule": MAIN_MODULE,
-                "modules": { MAIN_MODULE: WORKER },
-                "bindings": [],
-            }),
-        };
-        let created = cx.infrastructure.create(&request).await?;
-        Ok(made_resource(&request.resource, created))
-    }
-
-    async fn record(
-        &self,
-        cx: &JobContext<'_, Activate>,
+        platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
-        output: &MadeResource,
-    ) -> Result<()> {
-        let target = &cx.input.target;
-        let entry = CatalogueEntry {
-            entity_id: target.entity_id.clone(),
-            feature: Some(&target.activation_id),
-            service_name: target.feature_id.as_str(),
-            environment: target.environment,
-        };
-        upsert_resource(cx, &cx.scope, uow, entry, output, output.maker(&cx.job.id)).await?;
-        Ok(())
-    }
-
-    /// Keeps the worker if the feature now belongs to another job, which uses the same worker.
-    async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<Undone, StepError> {
-        let target = &cx.input.target;
-        let (mut uow, Some(platform)) = cx.read().await? else {
-            return Ok(Undone::left("its platform does not exist"));
-        };
-        let feature = feature_of_job(&platform, uow.as_mut(), cx.job, target).await?;
+        entry: Option<&Resource>,
+    ) -> Result<Option<&'static str>> {
+        let feature = feature_of_job(platform, uow, cx.job, &cx.input.target).await?;
         if feature.is_none() {
-            return Ok(Undone::left("its feature belongs to another job"));
+            return Ok(Some("its feature belongs to another job"));
         }
-        if let Some(entry) = target.entry(&platform, uow.as_mut()).await?
-            && let Some(why) = reason_to_keep(&platform, uow.as_mut(), &entry, cx.job).await?
-        {
-            return Ok(Undone::left(why));
+        match entry {
+            Some(entry) => reason_to_keep(platform, uow, entry, cx.job).await,
+            None => Ok(None),
         }
-        drop(uow);
-        undo_creation(cx, &target.platform_id, &target.worker()).await
     }
 
-    async fn record_undo(
+    async fn undo_deletes(
         &self,
         cx: &JobContext<'_, Activate>,
         uow: &mut dyn UnitOfWork,
+        _entry: &Resource,
         undone: &Undone,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if !undone.is_removed() {
-            return Ok(());
+            return Ok(false);
         }
-        let target = &cx.input.target;
-        let feature = feature_of_job(&cx.scope, uow, cx.job, target).await?;
-        if feature.is_none() {
-            return Ok(());
-        }
-        let entry = target.entry(&cx.scope, uow).await?;
-        delete_entries(cx, &cx.scope, uow, entry.into_iter().collect()).await
+        let feature = feature_of_job(&cx.scope, uow, cx.job, &cx.input.target).await?;
+        Ok(feature.is_some())
     }
 }
 
@@ -206,9 +183,6 @@ async fn feature_of_job(
     Ok(feature.filter(|feature| feature.provision_job_id.as_ref() == Some(&job.id)))
 }
 
-/// The name of the step that removes the worker.
-const WORKER_STEP: &str = "worker";
-
 /// The name of the step that removes the data.
 const DATA: &str = "data";
 
@@ -222,7 +196,9 @@ impl JobKind for Deactivate {
     type Input = DeactivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().step(RemoveWorker).step(RemoveData)
+        Steps::new()
+            .step(RemoveWorker)
+            .step(RemoveObjects(FeatureData))
     }
 
     fn plan(input: &DeactivateInput) -> Vec<String> {
@@ -305,65 +281,24 @@ impl JobStep<Deactivate> for RemoveWorker {
     }
 }
 
-/// Removes the feature's data: the stores that it owns.
+/// The feature's data: the stores that it owns.
 #[derive(Clone, Copy, Debug)]
-struct RemoveData;
+struct FeatureData;
 
 #[async_trait]
-impl JobStep<Deactivate> for RemoveData {
-    type Output = RemovedObjects;
-
+impl RemovesObjects<Deactivate> for FeatureData {
     fn name(&self) -> &'static str {
         DATA
     }
 
-    async fn observe(
-        &self,
-        cx: &StepContext<'_, Deactivate>,
-    ) -> Result<Observation<RemovedObjects>, StepError> {
-        cx.input.target.ensure_needed(cx).await?;
-        Ok(Observation::Absent)
+    async fn ensure_needed(&self, cx: &StepContext<'_, Deactivate>) -> Result<(), StepError> {
+        cx.input.target.ensure_needed(cx).await
     }
 
-    async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<RemovedObjects, StepError> {
-        let target = &cx.input.target;
-        let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
-        let (mut uow, platform) = cx.read().await?;
-        let until = attempt.began();
-        let is_removed = |entry: &Resource| is_data_of(target, entry) && entry.created_at <= until;
-        let stores = match platform {
-            Some(platform) => {
-                portion_of(&platform, uow.as_mut(), owned_by(target), is_removed).await?
-            }
-            None => Vec::new(),
-        };
-        drop(uow);
-        for store in &stores {
-            attempt.remove_entry(store).await?;
-        }
-        Ok(attempt.finish())
-    }
-
-    async fn record(
-        &self,
-        cx: &JobContext<'_, Deactivate>,
-        uow: &mut dyn UnitOfWork,
-        output: &RemovedObjects,
-    ) -> Result<()> {
-        delete_removed(cx, &cx.scope, uow, output).await
-    }
-
-    async fn record_wait(
-        &self,
-        cx: &JobContext<'_, Deactivate>,
-        uow: &mut dyn UnitOfWork,
-        found: &RemovedObjects,
-    ) -> Result<()> {
-        self.record(cx, uow, found).await
-    }
-
-    fn timeout(&self) -> Duration {
-        TIMEOUT
+    async fn remove(&self, attempt: &mut Attempt<'_, '_, Deactivate>) -> Result<(), StepError> {
+        let target = &attempt.cx().input.target;
+        let is_removed = |entry: &Resource| is_data_of(target, entry);
+        attempt.remove_entries(owned_by(target), is_removed).await
     }
 }
 

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 mod auth_upgrade;
+mod create_object;
 mod custom_domain;
 mod custom_domain_outcome;
 mod custom_domain_removal;
@@ -16,8 +17,11 @@ mod dns_record;
 mod dns_record_removal;
 mod feature;
 mod hostname;
+mod hostname_assignment;
+mod object_records;
 mod onboard;
 mod platform_deprovision;
+mod platform_object;
 mod platform_provision;
 mod platform_reconcile;
 mod reconcile_dns;
@@ -31,7 +35,8 @@ mod stack_records;
 mod sync_hostnames;
 mod target;
 
-pub(super) use auth_upgrade::{AuthTarget, UpgradeAuth, auth_ref, is_current};
+pub(super) use auth_upgrade::{AuthTarget, UpgradeAuth};
+pub(in crate::use_case) use create_object::{CreateObject, CreatesObject, ObjectProperties};
 pub(super) use custom_domain::{AddDomain, requeue};
 pub(super) use custom_domain_outcome::replace_domain;
 pub(super) use custom_domain_removal::{
@@ -45,10 +50,13 @@ pub(super) use dns_record_removal::{
 pub(super) use feature::{
     Activate, ActivateInput, Deactivate, DeactivateInput, FeatureTarget, is_data_of, owned_by,
 };
+pub(super) use hostname_assignment::{fail_domain, fail_record};
+pub(super) use object_records::find_resource;
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use platform_deprovision::{Deprovision, Removal};
-pub use platform_provision::{MadeResource, MakeResource};
-pub(super) use platform_provision::{ProvisionPlatform, find_resource, resource_ref};
+pub(super) use platform_object::{PlatformObject, is_current_auth};
+pub(in crate::use_case) use platform_provision::DefaultResource;
+pub(super) use platform_provision::ProvisionPlatform;
 pub(super) use platform_reconcile::Reconcile;
 pub(super) use reconcile_report::Reconciliation;
 pub(super) use remove_entity::{DeletedEntity, RemoveEntity};

@@ -10,12 +10,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::auth_upgrade::auth_ref;
 use super::custom_domain_removal::{clear_hostname_id, may_be_served};
 use super::hostname::stop_serving;
-use super::platform_provision::ObjectRecords;
+use super::object_records::ObjectRecords;
+use super::platform_object::{PlatformEnvironment, PlatformObject};
 use super::removal::{
-    Attempt, MAX_OBJECTS_PER_ATTEMPT, RemovedObjects, TIMEOUT, delete_removed, portion_of,
+    Attempt, MAX_OBJECTS_PER_ATTEMPT, RemoveObjects, RemovedObjects, RemovesObjects, delete_removed,
 };
 use crate::access::{
     AuditEvent, Batches, PlatformAccess, PlatformWriter, SystemScope, audited, remove_records,
@@ -29,7 +29,7 @@ use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use crate::registry::{
     CustomDomain, CustomDomainQuery, DEFAULT_RESOURCES, DnsRecord, Platform, PlatformQuery,
-    Resource, ResourceQuery, ResourceType, environment_in, is_provider_name, resource_name,
+    Resource, ResourceQuery, ResourceType, environment_in, is_provider_name,
 };
 use crate::use_case::iam::organization;
 use crate::use_case::provisioning::{
@@ -54,7 +54,7 @@ impl JobKind for Deprovision {
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
         let hostnames = Steps::new().step(CancelJobs).step(RemoveHostnames);
-        hostnames.steps(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
+        hostnames.steps(newest_first.map(|(of_type, _)| RemoveObjects(AllOfType(of_type))))
     }
 
     fn plan(input: &Removal) -> Vec<String> {
@@ -133,18 +133,19 @@ impl Removal {
         }
     }
 
-    /// Returns the names of the objects that provisioning creates, including auth workers.
-    pub(super) fn own_names(&self, resource_type: ResourceType) -> Vec<String> {
-        let (platform, slug) = (&self.platform_id, &self.slug);
+    /// Returns the objects of a type that jobs create for every platform.
+    pub(super) fn own_objects(&self, resource_type: ResourceType) -> Vec<ResourceRef> {
         let all = Environment::ALL.iter().copied();
         let covered = all.filter(|environment| self.covers(*environment));
-        let names = covered.flat_map(|environment| {
-            let default = resource_name(platform, slug, environment, resource_type);
-            let is_worker = resource_type == ResourceType::Worker;
-            let auth = is_worker.then(|| auth_ref((platform, slug, environment)).name);
-            std::iter::once(default).chain(auth)
+        let objects = covered.flat_map(|environment| {
+            let at = PlatformEnvironment {
+                platform_id: &self.platform_id,
+                slug: &self.slug,
+                environment,
+            };
+            PlatformObject::of_type(resource_type).map(move |object| object.in_environment(at))
         });
-        names.collect()
+        objects.collect()
     }
 }
 
@@ -314,99 +315,59 @@ async fn is_covered<K: JobKind<Input = Removal>>(
     Ok(resource.is_some_and(|resource| cx.input.covers(resource.environment)))
 }
 
-/// Removes the resources of one type.
+/// The platform's objects of one type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RemoveResources(pub(super) ResourceType);
+pub(super) struct AllOfType(pub(super) ResourceType);
 
 #[async_trait]
-impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
-    type Output = RemovedObjects;
-
+impl<K: JobKind<Input = Removal>> RemovesObjects<K> for AllOfType {
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(
-        &self,
-        _cx: &StepContext<'_, K>,
-    ) -> Result<Observation<RemovedObjects>, StepError> {
-        Ok(Observation::Absent)
-    }
-
     /// Removes the objects of resources, then unrecorded workers of features, then objects that are left at the
     /// provider because their resource was deleted earlier. Repeats this until nothing is left.
-    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<RemovedObjects, StepError> {
-        let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
-        self.remove_entered(cx, &mut attempt).await?;
+    async fn remove(&self, attempt: &mut Attempt<'_, '_, K>) -> Result<(), StepError> {
+        let cx = attempt.cx();
+        let entries = cx.input.entries(self.0, attempt.started_at());
+        attempt.remove_entries(entries, |_| true).await?;
         if self.0 == ResourceType::Worker {
-            self.remove_workers_of_features(cx, &mut attempt).await?;
+            self.remove_workers_of_features(cx, attempt).await?;
         }
         let mut is_anything_removed = false;
-        for object in self.left_at_provider(cx, &attempt).await? {
+        for object in self.left_at_provider(cx, attempt).await? {
             is_anything_removed |= attempt.remove(&object).await?;
         }
         if is_anything_removed {
             return Err(attempt.unfinished());
         }
         // A provider's list can be outdated, so the names that provisioning derives are removed too.
-        for name in cx.input.own_names(self.0) {
-            let object = self.named(name);
-            if is_provider_name(&object.name) && !self.is_handled(cx, &attempt, &object).await? {
+        for object in cx.input.own_objects(self.0) {
+            if is_provider_name(&object.name) && !self.is_handled(cx, attempt, &object).await? {
                 attempt.remove(&object).await?;
             }
         }
-        Ok(attempt.finish())
+        Ok(())
     }
 
     async fn record(
         &self,
         cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
-        output: &RemovedObjects,
+        removed: &RemovedObjects,
     ) -> Result<()> {
-        delete_removed(cx, &cx.scope, uow, output).await?;
-        feature_state::end_removed(cx, &cx.scope, uow, &output.features, &cx.job.id).await
-    }
-
-    async fn record_wait(
-        &self,
-        cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
-        found: &RemovedObjects,
-    ) -> Result<()> {
-        self.record(cx, uow, found).await
-    }
-
-    fn timeout(&self) -> Duration {
-        TIMEOUT
+        delete_removed(cx, &cx.scope, uow, removed).await?;
+        feature_state::end_removed(cx, &cx.scope, uow, &removed.features, &cx.job.id).await
     }
 }
 
-impl RemoveResources {
+impl AllOfType {
     /// Returns the reference to an object of this type.
     fn named(self, name: String) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
             name,
         }
-    }
-
-    /// Removes the objects of resources, newest first.
-    async fn remove_entered<K: JobKind<Input = Removal>>(
-        self,
-        cx: &StepContext<'_, K>,
-        attempt: &mut Attempt<'_, '_, K>,
-    ) -> Result<(), StepError> {
-        let (mut uow, Some(platform)) = cx.read().await? else {
-            return Ok(());
-        };
-        let entries = cx.input.entries(self.0, attempt.began());
-        let entries = portion_of(&platform, uow.as_mut(), entries, |_| true).await?;
-        drop(uow);
-        for entry in entries {
-            attempt.remove_entry(&entry).await?;
-        }
-        Ok(())
     }
 
     /// Removes the workers that features may have, including workers without a resource.
@@ -427,7 +388,7 @@ impl RemoveResources {
             if !self.is_handled(cx, attempt, &object).await? {
                 attempt.remove(&object).await?;
             }
-            attempt.note_feature(&feature).await?;
+            attempt.add_feature(&feature).await?;
         }
         Ok(())
     }

@@ -9,21 +9,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::auth_upgrade::{auth_ref, auth_request};
-use super::platform_provision::{
-    CatalogueEntry, MadeResource, ObjectRecords, default_request, ensure_not_deleted,
-    upsert_resource,
-};
+use super::create_object::{CreatedObject, ObjectProperties, upsert_resource};
+use super::object_records::ObjectRecords;
+use super::platform_object::{PlatformEnvironment, PlatformObject};
 use super::reconcile_dns::CompareRecords;
 use super::reconcile_domains::CompareDomains;
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
+use super::target::ensure_not_deleted;
 use crate::access::{Batches, PlatformWriter};
 use crate::kernel::{Environment, ResourceId, Result, Stored};
 use crate::port;
 use crate::port::{ProviderError, ProviderObject, ResourceRef, UnitOfWork};
-use crate::registry::{
-    AUTH, DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceStatus, ResourceType, purpose_of,
-};
+use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceStatus, ResourceType};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
@@ -327,27 +324,27 @@ impl CompareResources {
         }))
     }
 
-    /// Returns how provisioning creates the object with this name; `None` if it is no default resource.
+    /// Returns how jobs create the object with this name; `None` if they do not create it for every platform.
     fn default_object<K: ComparesResources>(
         self,
         cx: &StepContext<'_, K>,
         name: &str,
     ) -> Option<DefaultObject> {
-        // Each object has its own request, so it needs its own key.
-        let effect_key = || format!("{}-{name}", cx.effect_key);
-        let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);
-        Environment::ALL.iter().find_map(|environment| {
-            let at = (platform, slug, *environment);
-            let is_auth = self.0 == ResourceType::Worker && auth_ref(at).name == name;
-            let request = if is_auth {
-                auth_request(at, cx.kind.iam_url(), effect_key())
-            } else {
-                default_request(at, self.0, effect_key())
+        let environments = Environment::ALL.iter().copied();
+        let mut all = environments.flat_map(|environment| {
+            PlatformObject::of_type(self.0).map(move |object| (object, environment))
+        });
+        all.find_map(|(object, environment)| {
+            let at = PlatformEnvironment {
+                platform_id: &cx.input.platform_id,
+                slug: &cx.input.slug,
+                environment,
             };
-            (request.resource.name == name).then(|| DefaultObject {
-                request,
-                environment: *environment,
-                service_name: if is_auth { AUTH } else { purpose_of(self.0) },
+            (object.in_environment(at).name == name).then(|| DefaultObject {
+                // Each object has its own request, so it needs its own key.
+                request: object.request(at, cx.kind.iam_url(), format!("{}-{name}", cx.effect_key)),
+                environment,
+                service_name: object.purpose(),
             })
         })
     }
@@ -373,24 +370,25 @@ impl CompareResources {
                 Some(cf_id),
             ) => {
                 let owner = entity_tree::default_tenant(cx, platform, uow).await?;
-                let entry = CatalogueEntry {
+                let properties = ObjectProperties {
                     entity_id: owner.id.clone(),
-                    feature: None,
-                    service_name: repair.service_name.as_deref().unwrap_or_default(),
+                    stack_id: None,
+                    feature_id: None,
+                    service_name: repair.service_name.clone().unwrap_or_default(),
                     environment: repair.environment.unwrap_or(Environment::Prod),
                 };
-                let made = MadeResource {
+                let found = CreatedObject {
                     resource_type: self.0,
                     cf_name: repair.name.clone(),
                     cf_id: cf_id.clone(),
                     cf_url: repair.cf_url.clone(),
                     adopted: false,
                 };
-                let maker = match repair.action {
+                let creator = match repair.action {
                     RepairAction::Created => Creator::Job(&cx.job.id),
                     _ => Creator::Unchanged,
                 };
-                upsert_resource(cx, platform, uow, entry, &made, maker).await?;
+                upsert_resource(cx, platform, uow, properties, &found, creator).await?;
                 Ok(())
             }
             _ => Ok(()),
@@ -400,7 +398,7 @@ impl CompareResources {
 
 /// A default resource with the request that creates it.
 struct DefaultObject {
-    request: port::CreateResource,
+    request: port::ObjectRequest,
     environment: Environment,
     service_name: &'static str,
 }

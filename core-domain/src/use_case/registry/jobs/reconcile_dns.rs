@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::dns_record_removal::record_route_id;
 use super::hostname::{RoutedRecord, remove_route, route, target_of_record};
-use super::platform_provision::ensure_not_deleted;
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
+use super::target::ensure_not_deleted;
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
 use crate::port::{Route, UnitOfWork};

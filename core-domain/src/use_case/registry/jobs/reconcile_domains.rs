@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::custom_domain_removal::{clear_hostname_id, record_hostname};
 use super::hostname::{at_provider, serve, stop_serving};
-use super::platform_provision::ensure_not_deleted;
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
+use super::target::ensure_not_deleted;
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{ServedHostname, UnitOfWork};

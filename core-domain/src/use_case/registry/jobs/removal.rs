@@ -1,24 +1,33 @@
-//! Removes objects of a platform with their resource records, a portion in each attempt.
+//! The step that removes objects of a platform with their resource records, for all kinds that remove objects. It
+//! removes a portion in each attempt.
+//!
+//! A kind declares which objects it removes with [`RemovesObjects`]. The step [`RemoveObjects`] runs attempts until
+//! nothing is left.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::dns_record_removal;
-use crate::access::{Batches, PlatformAccess, PlatformWriter};
+use super::target::{PlatformKind, platform_id_of};
+use crate::access::{Batches, PlatformWriter};
 use crate::kernel::{
     Context, FeatureActivationId, PlatformId, ResourceId, Result, Stored, Timestamp,
 };
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
 use crate::registry::{FeatureActivation, Resource, ResourceQuery, is_provider_name};
-use crate::use_case::provisioning::{JobKind, StepContext, StepError, Undone};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Undone,
+};
 use crate::use_case::registry::resource;
 
 /// Maximum number of objects that one attempt removes.
 pub(super) const MAX_OBJECTS_PER_ATTEMPT: usize = 100;
 
 /// Maximum duration of an attempt.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The time after which an attempt removes no further object.
 const WORKING_TIME: Duration = Duration::from_secs(360);
@@ -38,6 +47,89 @@ pub(super) struct RemovedObjects {
     pub(super) foreign: usize,
 }
 
+/// Objects that a kind removes at the provider.
+#[async_trait]
+pub(super) trait RemovesObjects<K: PlatformKind>: Debug + Send + Sync + 'static {
+    /// Returns the name of the step, unique within the kind.
+    fn name(&self) -> &'static str;
+
+    /// Checks that the objects are still to be removed. Default: they are.
+    ///
+    /// # Errors
+    /// [`StepError::Precondition`] if they are not.
+    async fn ensure_needed(&self, _cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    /// Removes the objects, in the order of the attempt.
+    ///
+    /// # Errors
+    /// [`StepError::Unfinished`] if more objects are left than one attempt removes.
+    async fn remove(&self, attempt: &mut Attempt<'_, '_, K>) -> Result<(), StepError>;
+
+    /// Writes the consequences of an attempt. Default: deletes the resources of the removed objects.
+    ///
+    /// # Errors
+    /// Any error counts as a failed attempt of the step.
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        removed: &RemovedObjects,
+    ) -> Result<()> {
+        delete_removed(cx, &cx.scope, uow, removed).await
+    }
+}
+
+/// The step that removes the objects `D`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RemoveObjects<D>(pub(super) D);
+
+#[async_trait]
+impl<K: PlatformKind, D: RemovesObjects<K>> JobStep<K> for RemoveObjects<D> {
+    type Output = RemovedObjects;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Observation<RemovedObjects>, StepError> {
+        self.0.ensure_needed(cx).await?;
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<RemovedObjects, StepError> {
+        let mut attempt = Attempt::begin(cx, platform_id_of(cx.input)?).await?;
+        self.0.remove(&mut attempt).await?;
+        Ok(attempt.removed)
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &RemovedObjects,
+    ) -> Result<()> {
+        self.0.record(cx, uow, output).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &RemovedObjects,
+    ) -> Result<()> {
+        self.0.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        TIMEOUT
+    }
+}
+
 /// One attempt of a step that removes objects.
 #[derive(Debug)]
 pub(super) struct Attempt<'a, 's, K: JobKind> {
@@ -50,7 +142,7 @@ pub(super) struct Attempt<'a, 's, K: JobKind> {
 
 impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
     /// Starts an attempt for a platform.
-    pub(super) async fn begin(
+    async fn begin(
         cx: &'a StepContext<'s, K>,
         platform: &'a PlatformId,
     ) -> Result<Self, StepError> {
@@ -64,9 +156,52 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         })
     }
 
+    /// Returns the context of the step.
+    pub(super) const fn cx(&self) -> &'a StepContext<'s, K> {
+        self.cx
+    }
+
     /// Returns the time at which the attempt started. Resources that were created later are not removed.
-    pub(super) const fn began(&self) -> Timestamp {
+    pub(super) const fn started_at(&self) -> Timestamp {
         self.started_at
+    }
+
+    /// Removes the objects of the resources of a query that `is_removed` selects, in the order of the query.
+    ///
+    /// # Errors
+    /// Those of [`Attempt::remove`].
+    pub(super) async fn remove_entries(
+        &mut self,
+        query: ResourceQuery,
+        is_removed: impl Fn(&Resource) -> bool + Send,
+    ) -> Result<(), StepError> {
+        for entry in self.portion_of(query, is_removed).await? {
+            self.remove_entry(&entry).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the first resources of a query that `is_removed` selects and that were created before the attempt
+    /// started: one portion, and one more if there are more.
+    pub(super) async fn portion_of(
+        &self,
+        query: ResourceQuery,
+        is_removed: impl Fn(&Resource) -> bool + Send,
+    ) -> Result<Vec<Stored<Resource>>, StepError> {
+        let mut portion = Vec::new();
+        let (mut uow, Some(platform)) = self.cx.read().await? else {
+            return Ok(portion);
+        };
+        let until = self.started_at;
+        let mut entries = Batches::<Resource>::of(query);
+        while portion.len() <= MAX_OBJECTS_PER_ATTEMPT
+            && let Some(batch) = entries.next(platform.records(uow.as_mut())).await?
+        {
+            let wanted = |entry: &Stored<Resource>| entry.created_at <= until && is_removed(entry);
+            portion.extend(batch.into_iter().filter(wanted));
+        }
+        portion.truncate(MAX_OBJECTS_PER_ATTEMPT + 1);
+        Ok(portion)
     }
 
     /// Returns whether this attempt has removed the object with this name.
@@ -106,7 +241,7 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
     ///
     /// # Errors
     /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up.
-    pub(super) async fn note_feature(
+    pub(super) async fn add_feature(
         &mut self,
         feature: &FeatureActivation,
     ) -> Result<(), StepError> {
@@ -133,11 +268,6 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         self.removed.foreign += usize::from(!is_owned);
         self.removed.names.push(object.name.clone());
         Ok(is_owned)
-    }
-
-    /// Ends the attempt and returns its output.
-    pub(super) fn finish(self) -> RemovedObjects {
-        self.removed
     }
 
     /// Ends the attempt with an error that makes the engine start another attempt.
@@ -202,24 +332,6 @@ pub(super) async fn undo_creation<K: JobKind>(
     }
 }
 
-/// Returns the first resources of a query that `is_removed` selects: one portion, and one more if there are more.
-pub(super) async fn portion_of(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    query: ResourceQuery,
-    is_removed: impl Fn(&Resource) -> bool + Send,
-) -> Result<Vec<Stored<Resource>>> {
-    let mut portion = Vec::new();
-    let mut entries = Batches::<Resource>::of(query);
-    while portion.len() <= MAX_OBJECTS_PER_ATTEMPT
-        && let Some(batch) = entries.next(platform.records(uow)).await?
-    {
-        portion.extend(batch.into_iter().filter(|entry| is_removed(entry)));
-    }
-    portion.truncate(MAX_OBJECTS_PER_ATTEMPT + 1);
-    Ok(portion)
-}
-
 /// Deletes the resources of the removed objects, unless they are already deleted.
 pub(super) async fn delete_removed(
     cx: &Context,
@@ -232,19 +344,6 @@ pub(super) async fn delete_removed(
         if let Some(entry) = entry.filter(|entry| entry.deleted_at.is_none()) {
             delete_entry(cx, platform, uow, &entry).await?;
         }
-    }
-    Ok(())
-}
-
-/// Deletes resources whose objects were removed, with their DNS records.
-pub(super) async fn delete_entries(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    entries: Vec<Stored<Resource>>,
-) -> Result<()> {
-    for entry in entries {
-        delete_entry(cx, platform, uow, &entry).await?;
     }
     Ok(())
 }

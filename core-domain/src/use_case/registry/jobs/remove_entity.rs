@@ -3,20 +3,16 @@
 //!
 //! The resources are already deleted at that time. They store the id of the job that removes their objects.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::platform_provision::ObjectRecords;
-use super::removal::{Attempt, RemovedObjects, TIMEOUT, portion_of};
+use super::object_records::ObjectRecords;
+use super::removal::{Attempt, RemoveObjects, RemovedObjects, RemovesObjects};
 use crate::kernel::{EntityId, PlatformId, PlatformOwned, Result};
-use crate::port::{Mode, ResourceRef, UnitOfWork};
+use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
 use crate::registry::{DEFAULT_RESOURCES, ResourceQuery, ResourceType};
-use crate::use_case::provisioning::{
-    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
-};
+use crate::use_case::provisioning::{JobContext, JobInput, JobKind, StepError, Steps};
 use crate::use_case::registry::resource;
 
 /// The input of the job: the deleted entity. The objects of the entities below it are removed too.
@@ -54,47 +50,35 @@ impl JobKind for RemoveEntity {
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        Steps::new().steps(newest_first.map(|(resource_type, _)| RemoveObjects(resource_type)))
+        Steps::new().steps(newest_first.map(|(of_type, _)| RemoveObjects(ObjectsOfType(of_type))))
     }
 }
 
-/// Removes the objects of one type.
+/// The objects of one type.
 #[derive(Clone, Copy, Debug)]
-struct RemoveObjects(ResourceType);
+struct ObjectsOfType(ResourceType);
 
 #[async_trait]
-impl JobStep<RemoveEntity> for RemoveObjects {
-    type Output = RemovedObjects;
-
+impl RemovesObjects<RemoveEntity> for ObjectsOfType {
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(
-        &self,
-        _cx: &StepContext<'_, RemoveEntity>,
-    ) -> Result<Observation<RemovedObjects>, StepError> {
-        Ok(Observation::Absent)
-    }
-
     /// Keeps an object for which a person or another job has created a new resource.
-    async fn apply(&self, cx: &StepContext<'_, RemoveEntity>) -> Result<RemovedObjects, StepError> {
-        let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
-        let (mut uow, Some(platform)) = cx.read().await? else {
-            return Ok(attempt.finish());
-        };
+    async fn remove(&self, attempt: &mut Attempt<'_, '_, RemoveEntity>) -> Result<(), StepError> {
+        let cx = attempt.cx();
         let to_remove = ResourceQuery::ToRemove {
             job_id: cx.job.id.clone(),
             resource_type: self.0,
         };
-        let entries = portion_of(&platform, uow.as_mut(), to_remove, |_| true).await?;
-        drop(uow);
-        for entry in entries {
+        for entry in attempt.portion_of(to_remove, |_| true).await? {
             let object = ResourceRef {
                 resource_type: self.0,
                 name: entry.cf_name.to_string(),
             };
-            let mut uow = cx.store.begin(Mode::Read).await?;
+            let (mut uow, Some(platform)) = cx.read().await? else {
+                return Ok(());
+            };
             let known = ObjectRecords::of(&platform, uow.as_mut(), &object).await?;
             drop(uow);
             if known.is_entered {
@@ -103,31 +87,18 @@ impl JobStep<RemoveEntity> for RemoveObjects {
                 attempt.remove_entry(&entry).await?;
             }
         }
-        Ok(attempt.finish())
+        Ok(())
     }
 
     async fn record(
         &self,
         cx: &JobContext<'_, RemoveEntity>,
         uow: &mut dyn UnitOfWork,
-        output: &RemovedObjects,
+        removed: &RemovedObjects,
     ) -> Result<()> {
-        for id in &output.entries {
+        for id in &removed.entries {
             resource::record_removal(cx, &cx.scope, uow, id, &cx.job.id).await?;
         }
         Ok(())
-    }
-
-    async fn record_wait(
-        &self,
-        cx: &JobContext<'_, RemoveEntity>,
-        uow: &mut dyn UnitOfWork,
-        found: &RemovedObjects,
-    ) -> Result<()> {
-        self.record(cx, uow, found).await
-    }
-
-    fn timeout(&self) -> Duration {
-        TIMEOUT
     }
 }

@@ -10,18 +10,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::platform_provision::{
-    MadeResource, ensure_not_deleted, is_made_by, made_resource, observe_made, reason_to_keep,
+use super::create_object::{
+    CreateObject, CreatesObject, ObjectProperties, is_created_by, reason_to_keep,
 };
-use super::removal::{delete_entry, undo_creation};
 use super::stack_records;
-use super::target::{PlannedPart, StackTarget};
+use super::target::{PlannedPart, StackTarget, ensure_not_deleted};
 use crate::access::{PlatformAccess, PlatformWriter, SystemScope};
 use crate::kernel::{
     Context, EntityId, Environment, Error, JobId, PlatformId, PlatformOwned, Result, Stored,
     VersionId,
 };
-use crate::port::{CreateResource, Mode, UnitOfWork};
+use crate::port::{Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::{Job, LaneKey};
 use crate::registry::{
     ActivateFeature, DEFAULT_RESOURCES, FeatureActivation, FeatureId, FeatureStatus, NewFeatureId,
@@ -468,14 +467,14 @@ where
     K: JobKind<Input = StackInput<W>>,
     W: CreatesParts,
 {
-    steps.steps(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
+    steps.steps(DEFAULT_RESOURCES.map(|(of_type, _)| CreateObject(PartOfType(of_type))))
 }
 
-/// Creates a part of one type.
+/// A part of one type.
 #[derive(Clone, Copy, Debug)]
-struct MakePart(ResourceType);
+struct PartOfType(ResourceType);
 
-impl MakePart {
+impl PartOfType {
     /// Returns the part of a step item.
     fn part<'p, W: CreatesParts>(
         self,
@@ -496,90 +495,74 @@ const fn keeps_existing(part: &PartId) -> bool {
 }
 
 #[async_trait]
-impl<K, W> JobStep<K> for MakePart
+impl<K, W> CreatesObject<K> for PartOfType
 where
     K: JobKind<Input = StackInput<W>>,
     W: CreatesParts,
 {
-    const CAN_UNDO: bool = true;
-    type Output = MadeResource;
-
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(
+    fn object(&self, input: &StackInput<W>, item: Option<&str>) -> Result<ResourceRef> {
+        Ok(self.part(input, item)?.object())
+    }
+
+    async fn ensure_needed(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        ensure_needed(cx).await
+    }
+
+    async fn is_outdated(
         &self,
         cx: &StepContext<'_, K>,
-    ) -> Result<Observation<MadeResource>, StepError> {
-        ensure_needed(cx).await?;
-        let part = self.part(cx.input, cx.item)?;
-        let platform = &cx.input.target.platform_id;
-        let observed = observe_made(cx, platform, &part.object()).await?;
-        Ok(match observed {
-            Observation::Present(_) if !keeps_existing(&part.id) => Observation::Outdated,
-            observed => observed,
+        _object: &ResourceRef,
+    ) -> Result<bool, StepError> {
+        Ok(!keeps_existing(&self.part(cx.input, cx.item)?.id))
+    }
+
+    async fn config(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError> {
+        config(cx, self.part(cx.input, cx.item)?).await
+    }
+
+    async fn properties(
+        &self,
+        cx: &JobContext<'_, K>,
+        _uow: &mut dyn UnitOfWork,
+    ) -> Result<ObjectProperties> {
+        let (target, part) = (&cx.input.target, self.part(cx.input, cx.item)?);
+        Ok(ObjectProperties {
+            entity_id: target.entity_id.clone(),
+            stack_id: Some(target.stack_instance_id.clone()),
+            feature_id: None,
+            service_name: part.id.name.to_string(),
+            environment: target.environment,
         })
     }
 
-    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<MadeResource, StepError> {
-        let part = self.part(cx.input, cx.item)?;
-        let target = &cx.input.target;
-        let request = CreateResource {
-            resource: part.object(),
-            owner: target.platform_id.to_string(),
-            effect_key: cx.effect_key.to_owned(),
-            config: config(cx, part).await?,
-        };
-        let created = cx.infrastructure.create(&request).await?;
-        Ok(made_resource(&request.resource, created))
-    }
-
-    async fn record(
+    /// Also keeps an object whose resource was deleted.
+    async fn reason_to_keep(
         &self,
-        cx: &JobContext<'_, K>,
+        cx: &StepContext<'_, K>,
+        platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
-        output: &MadeResource,
-    ) -> Result<()> {
-        let part = self.part(cx.input, cx.item)?;
-        let of = (&cx.input.target, &cx.job.id);
-        stack_records::upsert_part(cx, &cx.scope, uow, of, part, output).await
-    }
-
-    /// Keeps an object that another job uses or that has DNS records.
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
-        let part = self.part(cx.input, cx.item)?;
-        let (mut uow, Some(platform)) = cx.read().await? else {
-            return Ok(Undone::left("its platform does not exist"));
-        };
-        let entry = stack_records::of_part(&platform, uow.as_mut(), part).await?;
-        let Some(entry) = entry else {
-            return Ok(Undone::left("its resource was deleted"));
-        };
-        if let Some(why) = reason_to_keep(&platform, uow.as_mut(), &entry, cx.job).await? {
-            return Ok(Undone::left(why));
+        entry: Option<&Resource>,
+    ) -> Result<Option<&'static str>> {
+        match entry {
+            Some(entry) => reason_to_keep(platform, uow, entry, cx.job).await,
+            None => Ok(Some("its resource was deleted")),
         }
-        drop(uow);
-        undo_creation(cx, &cx.input.target.platform_id, &part.object()).await
     }
 
-    /// Deletes the resource of a removed object, and a resource whose object was only planned.
-    async fn record_undo(
+    /// Also deletes a resource whose object was only planned.
+    async fn undo_deletes(
         &self,
         cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
+        _uow: &mut dyn UnitOfWork,
+        entry: &Resource,
         undone: &Undone,
-    ) -> Result<()> {
-        let part = self.part(cx.input, cx.item)?;
-        let entry = stack_records::of_part(&cx.scope, uow, part).await?;
-        let goes = |entry: &Resource| {
-            let was_planned = entry.status != ResourceStatus::Active;
-            is_made_by(entry, cx.job) && (undone.is_removed() || was_planned)
-        };
-        match entry.filter(|entry| goes(entry)) {
-            Some(entry) => delete_entry(cx, &cx.scope, uow, &entry).await,
-            None => Ok(()),
-        }
+    ) -> Result<bool> {
+        let was_planned = entry.status != ResourceStatus::Active;
+        Ok(is_created_by(entry, cx.job) && (undone.is_removed() || was_planned))
     }
 }
 

@@ -1,12 +1,10 @@
 //! `stack.deactivate`: removes the objects and features of a workspace stack in its environment, in the reverse order
 //! of their creation. Data is only removed on request.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::removal::{Attempt, RemovedObjects, TIMEOUT, delete_removed, portion_of};
+use super::removal::{Attempt, RemoveObjects, RemovesObjects};
 use super::stack::{
     POLL_INTERVAL, StackInput, StackWork, ensure_needed, ensure_not_failed_for, remove_or_reassign,
 };
@@ -58,7 +56,7 @@ impl JobKind for StackDeactivate {
 
     fn steps() -> Steps<Self> {
         let steps = Steps::new().step(RemoveFeatures);
-        steps.steps(newest_first().map(RemoveParts))
+        steps.steps(newest_first().map(|of_type| RemoveObjects(PartsOfType(of_type))))
     }
 
     fn plan(input: &Self::Input) -> Vec<String> {
@@ -102,73 +100,30 @@ async fn apply_event(
     stack_records::record_event(cx, &cx.scope, uow, own, event).await
 }
 
-/// Removes the stack's objects of one type.
+/// The stack's objects of one type.
 #[derive(Clone, Copy, Debug)]
-struct RemoveParts(ResourceType);
+struct PartsOfType(ResourceType);
 
 #[async_trait]
-impl JobStep<StackDeactivate> for RemoveParts {
-    type Output = RemovedObjects;
-
+impl RemovesObjects<StackDeactivate> for PartsOfType {
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(
-        &self,
-        cx: &StepContext<'_, StackDeactivate>,
-    ) -> Result<Observation<RemovedObjects>, StepError> {
-        ensure_needed(cx).await?;
-        Ok(Observation::Absent)
+    async fn ensure_needed(&self, cx: &StepContext<'_, StackDeactivate>) -> Result<(), StepError> {
+        ensure_needed(cx).await
     }
 
-    async fn apply(
+    async fn remove(
         &self,
-        cx: &StepContext<'_, StackDeactivate>,
-    ) -> Result<RemovedObjects, StepError> {
-        let target = &cx.input.target;
-        let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
-        let (mut uow, platform) = cx.read().await?;
-        let until = attempt.began();
+        attempt: &mut Attempt<'_, '_, StackDeactivate>,
+    ) -> Result<(), StepError> {
+        let target = &attempt.cx().input.target;
         let is_removed = |entry: &Resource| {
-            self.0 == entry.resource_type
-                && stack_records::is_part(target, entry)
-                && entry.created_at <= until
+            self.0 == entry.resource_type && stack_records::is_part(target, entry)
         };
-        let parts = match platform {
-            Some(platform) => {
-                let of_stack = stack_records::of_stack(target);
-                portion_of(&platform, uow.as_mut(), of_stack, is_removed).await?
-            }
-            None => Vec::new(),
-        };
-        drop(uow);
-        for part in &parts {
-            attempt.remove_entry(part).await?;
-        }
-        Ok(attempt.finish())
-    }
-
-    async fn record(
-        &self,
-        cx: &JobContext<'_, StackDeactivate>,
-        uow: &mut dyn UnitOfWork,
-        output: &RemovedObjects,
-    ) -> Result<()> {
-        delete_removed(cx, &cx.scope, uow, output).await
-    }
-
-    async fn record_wait(
-        &self,
-        cx: &JobContext<'_, StackDeactivate>,
-        uow: &mut dyn UnitOfWork,
-        found: &RemovedObjects,
-    ) -> Result<()> {
-        self.record(cx, uow, found).await
-    }
-
-    fn timeout(&self) -> Duration {
-        TIMEOUT
+        let of_stack = stack_records::of_stack(target);
+        attempt.remove_entries(of_stack, is_removed).await
     }
 }
 

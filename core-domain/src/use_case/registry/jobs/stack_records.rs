@@ -1,17 +1,18 @@
 //! Finds and writes the records of workspace stacks and of their parts on behalf of jobs.
 
-use super::platform_provision::{MadeResource, find_resource};
+use super::create_object::provider_name;
+use super::object_records::find_resource;
 use super::target::{PlannedPart, StackTarget};
 use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
-    BoundedJson, Context, EntityId, Environment, Error, JobId, Line, Machine, ResourceId, Result,
-    StackId, Stored,
+    BoundedJson, Context, EntityId, Environment, JobId, Machine, ResourceId, Result, StackId,
+    Stored,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{FailureKind, Job, StepStatus};
 use crate::registry::{
-    CreateResource, FeatureId, NameOwner, ProviderName, Resource, ResourceEvent, ResourceQuery,
-    ResourceStatus, WorkspaceStack, WorkspaceStackEvent, WorkspaceStackQuery, name_holder,
+    CreateResource, FeatureId, NameOwner, Resource, ResourceEvent, ResourceQuery, ResourceStatus,
+    WorkspaceStack, WorkspaceStackEvent, WorkspaceStackQuery, name_holder,
 };
 use crate::stacks::StackDefinition;
 use crate::use_case::registry::resource;
@@ -85,23 +86,6 @@ pub(in crate::use_case::registry) async fn insert_planned_parts(
     Ok(())
 }
 
-/// Creates or updates the resource record of a part that a job created or found.
-pub(super) async fn upsert_part(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &JobId),
-    part: &PlannedPart,
-    made: &MadeResource,
-) -> Result<()> {
-    let mut observed = planned_resource(cx, platform, uow, (target, job), part).await?;
-    observed.cf_id = Line::parse(&made.cf_id).ok();
-    observed.cf_url.clone_from(&made.cf_url);
-    let maker = made.maker(job);
-    resource::upsert_observed(cx, platform, uow, observed, maker).await?;
-    Ok(())
-}
-
 /// Marks parts that an ended job never created as failed. Deletes the records of parts that a cancelled job had not
 /// started.
 pub(super) async fn fail_unmade_parts(
@@ -163,11 +147,6 @@ async fn planned_resource(
         command,
         now,
     ))
-}
-
-/// Parses a name at the provider. An invalid name is an internal error.
-fn provider_name(text: &str) -> Result<ProviderName> {
-    ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()))
 }
 
 /// Returns another active or pending stack of the entity in the environment that includes the feature.

@@ -1,15 +1,57 @@
-//! The target of a provisioning job.
+//! The targets of jobs: the platform, environment and workspace stack that a job works on.
 
 use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Email, EntityId, Environment, PlatformId, PlatformOwned, Slug, StackId};
-use crate::port::ResourceRef;
+use super::platform_object::PlatformEnvironment;
+use crate::access::PlatformAccess;
+use crate::kernel::{
+    Email, EntityId, Environment, Error, PlatformId, PlatformOwned, Result, Slug, StackId,
+};
+use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
-use crate::registry::stack_resource_name;
+use crate::registry::{PlatformStatus, stack_resource_name};
 use crate::stacks::{PartId, StackPart};
-use crate::use_case::provisioning::JobInput;
+use crate::use_case::provisioning::{JobInput, JobKind, StepError};
+use crate::use_case::registry::entity_tree;
+
+/// A kind whose jobs work on a platform.
+pub(in crate::use_case) trait PlatformKind:
+    JobKind<Input: JobInput<Owner = PlatformOwned>>
+{
+}
+
+impl<K: JobKind<Input: JobInput<Owner = PlatformOwned>>> PlatformKind for K {}
+
+/// Returns the id of the platform that a job works on.
+///
+/// # Errors
+/// `INTERNAL_ERROR` if the input of the kind has none.
+pub(super) fn platform_id_of<I: JobInput<Owner = PlatformOwned>>(input: &I) -> Result<&PlatformId> {
+    let missing = || Error::Internal("the input of the job has no platform".to_owned());
+    input.platform_id().ok_or_else(missing)
+}
+
+/// Returns the platform. Returns [`StepError::Precondition`] if the platform or the entity no longer exists, so that
+/// jobs after a deletion fail fast.
+pub(super) async fn ensure_not_deleted<'p>(
+    uow: &mut dyn UnitOfWork,
+    platform: Option<&'p PlatformAccess>,
+    entity: Option<&EntityId>,
+) -> Result<&'p PlatformAccess, StepError> {
+    let platform = platform.filter(|p| p.platform().status != PlatformStatus::Deleted);
+    let Some(platform) = platform else {
+        return Err(StepError::Precondition("the platform is gone".to_owned()));
+    };
+    let Some(entity) = entity else {
+        return Ok(platform);
+    };
+    match entity_tree::not_deleted(platform, uow, entity).await {
+        Err(Error::NotFound(_)) => Err(StepError::Precondition("the entity is gone".to_owned())),
+        outcome => Ok(outcome.map(|_| platform)?),
+    }
+}
 
 /// The platform and environment of a provisioning job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +69,17 @@ pub struct Target {
     pub plan_tier: String,
     /// The email address for invoices.
     pub billing_email: Option<Email>,
+}
+
+impl Target {
+    /// Returns the environment in which the resources are created.
+    pub(in crate::use_case::registry) const fn at(&self) -> PlatformEnvironment<'_> {
+        PlatformEnvironment {
+            platform_id: &self.platform_id,
+            slug: &self.slug,
+            environment: self.environment,
+        }
+    }
 }
 
 impl JobInput for Target {
