@@ -15,7 +15,7 @@ use crate::world::World;
 
 const DOCUMENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/data/cloudflare-openapi.json"
+    "/../../tests/data/cloudflare-api.json"
 );
 
 /// Every client that lists queues sends this parameter, including the reference client. Without it, a queue after the

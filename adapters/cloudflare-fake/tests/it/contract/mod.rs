@@ -15,7 +15,7 @@ use crate::world::World;
 
 const DOCUMENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/data/cloudflare-openapi.json"
+    "/../../tests/data/cloudflare-api.json"
 );
 /// The documentation of the crate, which lists the operations.
 const DOCUMENTATION: &str = include_str!("../../../src/lib.rs");
