@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::create_object::{CreateObject, CreatesObject, ObjectProperties};
-use super::object_records::find_resource;
+use super::object::{CreateObject, CreatesObject, ObjectProperties, find_resource};
 use super::platform_object::{
     AUTH_VERSION, AUTH_VERSION_SETTING, PlatformEnvironment, PlatformObject, is_current_auth,
 };

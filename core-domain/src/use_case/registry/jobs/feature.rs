@@ -5,10 +5,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::create_object::{
-    CreateObject, CreatesObject, ObjectProperties, observe_owned, reason_to_keep,
+use super::object::{
+    CreateObject, CreatesObject, ObjectProperties, find_resource, observe_owned, reason_to_keep,
 };
-use super::object_records::find_resource;
 use super::removal::{Attempt, RemoveObjects, RemovesObjects, delete_entry, remove_if_owned};
 use super::target::ensure_not_deleted;
 use crate::access::PlatformAccess;

@@ -9,7 +9,6 @@
 use std::sync::Arc;
 
 mod auth_upgrade;
-mod create_object;
 mod custom_domain;
 mod custom_domain_outcome;
 mod custom_domain_removal;
@@ -18,14 +17,13 @@ mod dns_record_removal;
 mod feature;
 mod hostname;
 mod hostname_assignment;
-mod object_records;
+mod object;
 mod onboard;
 mod platform_deprovision;
 mod platform_object;
 mod platform_provision;
 mod platform_reconcile;
-mod reconcile_dns;
-mod reconcile_domains;
+mod reconcile_hostnames;
 mod reconcile_report;
 mod removal;
 mod remove_entity;
@@ -36,7 +34,6 @@ mod sync_hostnames;
 mod target;
 
 pub(super) use auth_upgrade::{AuthTarget, UpgradeAuth};
-pub(in crate::use_case) use create_object::{CreateObject, CreatesObject, ObjectProperties};
 pub(super) use custom_domain::{AddDomain, requeue};
 pub(super) use custom_domain_outcome::replace_domain;
 pub(super) use custom_domain_removal::{
@@ -51,7 +48,8 @@ pub(super) use feature::{
     Activate, ActivateInput, Deactivate, DeactivateInput, FeatureTarget, is_data_of, owned_by,
 };
 pub(super) use hostname_assignment::{fail_domain, fail_record};
-pub(super) use object_records::find_resource;
+pub(super) use object::find_resource;
+pub(in crate::use_case) use object::{CreateObject, CreatesObject, ObjectProperties};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use platform_deprovision::{Deprovision, Removal};
 pub(super) use platform_object::{PlatformObject, is_current_auth};

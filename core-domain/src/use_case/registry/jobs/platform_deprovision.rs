@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::custom_domain_removal::{clear_hostname_id, may_be_served};
 use super::hostname::stop_serving;
-use super::object_records::ObjectRecords;
+use super::object::ObjectRecords;
 use super::platform_object::{PlatformEnvironment, PlatformObject};
 use super::removal::{
     Attempt, MAX_OBJECTS_PER_ATTEMPT, RemoveObjects, RemovedObjects, RemovesObjects, delete_removed,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::create_object::{CreateObject, CreatesObject, ObjectProperties};
+use super::object::{CreateObject, CreatesObject, ObjectProperties};
 use super::platform_object::{PlatformObject, default_config};
 use super::target::{HasTarget, Target, ensure_not_deleted};
 use crate::access::PlatformWriter;

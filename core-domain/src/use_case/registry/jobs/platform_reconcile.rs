@@ -9,11 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::create_object::{CreatedObject, ObjectProperties, upsert_resource};
-use super::object_records::ObjectRecords;
+use super::object::{CreatedObject, ObjectProperties, ObjectRecords, upsert_resource};
 use super::platform_object::{PlatformEnvironment, PlatformObject};
-use super::reconcile_dns::CompareRecords;
-use super::reconcile_domains::CompareDomains;
+use super::reconcile_hostnames::{CompareHostnames, CustomDomains, DnsRecords};
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
 use super::target::ensure_not_deleted;
 use crate::access::{Batches, PlatformWriter};
@@ -49,7 +47,9 @@ impl JobKind for Reconcile {
     fn steps() -> Steps<Self> {
         let in_order = DEFAULT_RESOURCES.map(|(of_type, _)| CompareResources(of_type));
         let resources = Steps::new().steps(in_order);
-        resources.step(CompareRecords).step(CompareDomains)
+        resources
+            .step(CompareHostnames(DnsRecords))
+            .step(CompareHostnames(CustomDomains))
     }
 }
 

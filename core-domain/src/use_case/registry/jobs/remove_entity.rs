@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::object_records::ObjectRecords;
+use super::object::ObjectRecords;
 use super::removal::{Attempt, RemoveObjects, RemovedObjects, RemovesObjects};
 use crate::kernel::{EntityId, PlatformId, PlatformOwned, Result};
 use crate::port::{ResourceRef, UnitOfWork};

@@ -10,9 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::create_object::{
-    CreateObject, CreatesObject, ObjectProperties, is_created_by, reason_to_keep,
-};
+use super::object::{CreateObject, CreatesObject, ObjectProperties, is_created_by, reason_to_keep};
 use super::stack_records;
 use super::target::{PlannedPart, StackTarget, ensure_not_deleted};
 use crate::access::{PlatformAccess, PlatformWriter, SystemScope};

@@ -1,7 +1,6 @@
 //! Finds and writes the records of workspace stacks and of their parts on behalf of jobs.
 
-use super::create_object::provider_name;
-use super::object_records::find_resource;
+use super::object::{find_resource, provider_name};
 use super::target::{PlannedPart, StackTarget};
 use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{

@@ -1,4 +1,5 @@
-//! The step that creates an object at the provider, for all kinds that create objects.
+//! The step that creates an object at the provider, for all kinds that create objects, and the registry's records of
+//! objects.
 //!
 //! A kind declares each object with [`CreatesObject`]. The step [`CreateObject`] observes and creates the object,
 //! records it in the registry, and removes it when the job is undone.
@@ -10,17 +11,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::dns_record_removal;
-use super::object_records::find_resource;
 use super::removal::{delete_entry, undo_creation};
 use super::target::{PlatformKind, platform_id_of};
-use crate::access::{PlatformAccess, PlatformWriter};
+use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
     BoundedJson, EntityId, Environment, Error, FeatureActivationId, JobId, Line, PlatformId,
-    ResourceId, Result, StackId, Stored,
+    ResourceId, Result, StackId, Stored, Timestamp,
 };
 use crate::port::{Infrastructure, ObjectRequest, ProviderObject, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
-use crate::registry::{CreateResource, ProviderName, Resource, ResourceType};
+use crate::registry::{CreateResource, ProviderName, Resource, ResourceQuery, ResourceType};
 use crate::use_case::provisioning::{
     JobContext, JobStep, Observation, StepContext, StepError, Undone,
 };
@@ -335,4 +335,56 @@ pub(super) async fn upsert_resource<K: PlatformKind>(
 /// Parses a name at the provider. An invalid name is an internal error.
 pub(super) fn provider_name(text: &str) -> Result<ProviderName> {
     ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// Returns the resource of an object; `None` if there is none or it is deleted.
+pub(in crate::use_case::registry) async fn find_resource(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    object: &ResourceRef,
+) -> Result<Option<Stored<Resource>>> {
+    let Ok(cf_name) = ProviderName::parse(&object.name) else {
+        return Ok(None);
+    };
+    let exactly = ResourceQuery::Exactly {
+        resource_type: object.resource_type,
+        cf_name,
+    };
+    platform.records::<Resource>(uow).first(&exactly).await
+}
+
+/// The state of an object in the registry of a platform.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ObjectRecords {
+    /// Whether a resource that is not deleted exists for the object.
+    pub(super) is_entered: bool,
+    /// The environment of its newest resource, including deleted ones.
+    pub(super) environment: Option<Environment>,
+    /// The time of the last deletion of a resource for the object.
+    pub(super) deleted_at: Option<Timestamp>,
+}
+
+impl ObjectRecords {
+    /// Reads the state of an object from all resources that ever had its name.
+    pub(super) async fn of(
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+        object: &ResourceRef,
+    ) -> Result<Self> {
+        let named = ResourceQuery::EverNamed(object.name.clone());
+        let mut entries = Batches::<Resource>::of(named);
+        let mut known = Self::default();
+        while let Some(batch) = entries.next(platform.records(uow)).await? {
+            let of_type = batch
+                .iter()
+                .filter(|entry| entry.resource_type == object.resource_type);
+            // The query returns the newest resource first.
+            for entry in of_type {
+                known.is_entered |= entry.deleted_at.is_none();
+                known.environment = known.environment.or(Some(entry.environment));
+                known.deleted_at = known.deleted_at.max(entry.deleted_at);
+            }
+        }
+        Ok(known)
+    }
 }
