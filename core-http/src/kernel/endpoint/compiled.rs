@@ -1,14 +1,17 @@
 //! The compiled service: the endpoint table with its router and policies.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use core_domain::gateway::TrustedProxies;
 use http::header::COOKIE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 
 use super::definition::Endpoint;
+use super::openapi::{self, OpenApi};
 use super::router::{Route, Router};
+use super::service_error::ServiceError;
 use crate::kernel::admission::cors::CorsPolicy;
 use crate::kernel::admission::identify::Identify;
 use crate::kernel::admission::rate_limit::RateLimits;
@@ -30,10 +33,22 @@ pub(crate) struct Compiled {
     pub(crate) rates: RateLimits,
     pub(crate) better_auth: Option<&'static str>,
     pub(crate) error_pages: Option<Arc<dyn ErrorPages>>,
-    pub(crate) openapi: String,
+    /// The texts of the OpenAPI document about the service as a whole.
+    pub(crate) about: OpenApi,
+    /// The OpenAPI document; empty until it is first requested.
+    pub(crate) openapi: OnceLock<Result<Bytes, ServiceError>>,
 }
 
 impl Compiled {
+    /// Returns the OpenAPI document as JSON text. The first call creates it.
+    pub(crate) fn openapi(&self) -> Result<Bytes, ServiceError> {
+        let create = || {
+            let document = openapi::document(&self.about, &self.endpoints)?;
+            Ok(Bytes::from(document.to_string()))
+        };
+        self.openapi.get_or_init(create).clone()
+    }
+
     /// Finds the route of a request, in any spelling of its path.
     pub(crate) fn route<'r>(&'r self, parts: &'r Parts) -> Option<Route<'r>> {
         let prefix = forwarded_prefix(&self.app, &self.proxies, parts);

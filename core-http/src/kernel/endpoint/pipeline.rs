@@ -203,7 +203,9 @@ async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
         return Err(Error::NotFound("route"));
     }
     if parts.uri.path() == "/openapi.json" {
-        let mut response = Response::new(bytes_body(service.openapi.clone()));
+        let document = service.openapi();
+        let document = document.map_err(|error| Error::Internal(error.to_string()))?;
+        let mut response = Response::new(bytes_body(document));
         let json = HeaderValue::from_static(JSON);
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         return Ok(response);

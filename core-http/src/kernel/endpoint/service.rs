@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::{Buf, Bytes};
@@ -18,7 +18,7 @@ use super::definition::Endpoint;
 use super::openapi::{OpenApi, Tag};
 use super::router::{Mount, Router};
 use super::service_error::ServiceError;
-use super::{health, openapi, policy};
+use super::{health, policy};
 use crate::kernel::admission::cors::CorsPolicy;
 use crate::kernel::admission::identify::{Identify, ServiceKeyOnly};
 use crate::kernel::admission::rate_limit::RateLimits;
@@ -116,7 +116,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// Validates and compiles the table.
+    /// Validates and compiles the table. [`Service::openapi`] finds two more mistakes in a table, when it describes it.
     ///
     /// # Errors
     /// Returns a [`ServiceError`] that names the inconsistent row.
@@ -134,13 +134,12 @@ impl ServiceBuilder {
             }
         }
         let router = Router::of(&self.endpoints, &self.mounts)?;
-        let openapi = OpenApi {
+        let about = OpenApi {
             service: self.name,
             purpose: self.purpose,
             tags: self.tags,
             session_cookie: self.session_cookie,
         };
-        let openapi = openapi::document(&openapi, &self.endpoints)?.to_string();
         let rates = RateLimits::of(&self.app);
         Ok(Service(Arc::new(Compiled {
             name: self.name,
@@ -153,7 +152,8 @@ impl ServiceBuilder {
             rates,
             better_auth: self.better_auth,
             error_pages: self.error_pages,
-            openapi,
+            about,
+            openapi: OnceLock::new(),
         })))
     }
 }
@@ -203,10 +203,13 @@ impl Service {
         matches!(*method, Method::GET | Method::HEAD) && health::is_path(path)
     }
 
-    /// Returns the OpenAPI 3.1 document, as JSON text.
-    #[must_use]
-    pub fn openapi(&self) -> &str {
-        &self.0.openapi
+    /// Returns the OpenAPI 3.1 document, as JSON text. The first call creates it, also that of a request.
+    ///
+    /// # Errors
+    /// - [`ServiceError::Component`] if two types of the table have the same schema name.
+    /// - [`ServiceError::Schema`] if a schema cannot be compiled.
+    pub fn openapi(&self) -> Result<Bytes, ServiceError> {
+        self.0.openapi()
     }
 
     /// Returns the response to a request. Every failure is a response.

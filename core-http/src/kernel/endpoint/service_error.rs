@@ -1,7 +1,7 @@
-//! The errors of building a service.
+//! The errors of building a service and of describing it.
 
-/// The reason why a service cannot be built from its table.
-#[derive(Debug, thiserror::Error)]
+/// The reason why a service cannot be built from its table, or its table cannot be described.
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
     /// Two rows have the same method and path.

@@ -11,7 +11,7 @@ use super::fixture::{Case, TestRequest, for_each_endpoint};
 fn body_schema(case: &Case) -> Option<Value> {
     let operation = case.operation();
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    let document: Value = serde_json::from_str(case.service.0.openapi()).unwrap();
+    let document: Value = serde_json::from_slice(&case.service.0.openapi().unwrap()).unwrap();
     (!schema.is_null()).then(|| inlined(schema, &document))
 }
 

@@ -328,7 +328,7 @@ fn text_or_object(text: String) -> Value {
 pub(super) fn description(api: &Api) -> Arc<Value> {
     static KNOWN: Mutex<BTreeMap<&str, Arc<Value>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap();
-    let read = || Arc::new(serde_json::from_str(api.0.openapi()).unwrap());
+    let read = || Arc::new(serde_json::from_slice(&api.0.openapi().unwrap()).unwrap());
     Arc::clone(known.entry(api.0.name()).or_insert_with(read))
 }
 

@@ -21,7 +21,7 @@ fn values(case: &Case, name: &str, schema: &Value) -> Vec<String> {
     if let Some(id) = case.fixture.ids.get(name) {
         return vec![id.clone()];
     }
-    let document: Value = serde_json::from_str(case.service.0.openapi()).unwrap();
+    let document: Value = serde_json::from_slice(&case.service.0.openapi().unwrap()).unwrap();
     let any_of = schema["anyOf"].as_array().into_iter().flatten();
     let references = std::iter::once(schema).chain(any_of);
     for pointer in references.filter_map(|schema| schema["$ref"].as_str()) {

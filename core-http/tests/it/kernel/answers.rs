@@ -61,7 +61,8 @@ async fn bytes_are_sent_with_their_content_type() {
     get_response(csv(), &[("accept", "application/json")])
         .await
         .expect_error(406, "NOT_ACCEPTABLE");
-    let described: Value = serde_json::from_str(of_rows(vec![csv()]).0.openapi()).unwrap();
+    let described: Value =
+        serde_json::from_slice(&of_rows(vec![csv()]).0.openapi().unwrap()).unwrap();
     let content = &described["paths"]["/api/v1/a"]["get"]["responses"]["200"]["content"];
     assert_eq!(
         *content,
