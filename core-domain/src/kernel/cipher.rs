@@ -1,7 +1,6 @@
 //! Encryption of stored data that must be readable again: responses with secrets, mails with links, and signing keys. A
 //! reader of the database cannot read them. Also secrets that are hidden in logs, and hexadecimal text.
 
-use data_encoding::HEXLOWER;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use data_encoding::HEXLOWER;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{Entropy, Error, Result};
 
@@ -80,29 +81,32 @@ fn broken(why: &str) -> Error {
     Error::Internal(format!("an encrypted text {why}"))
 }
 
-/// A text that must not appear in logs. Its `Debug` output hides the text.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+/// A text that must not appear in logs. Its `Debug` output hides the text, and its memory is overwritten when it is
+/// dropped.
+#[derive(Clone, Debug)]
+pub struct Secret(SecretString);
 
 impl Secret {
     /// Wraps a text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(SecretString::from(text.into()))
     }
 
     /// Returns the text. Use it only to compare or hash the text, or to send it to its issuer.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 }
 
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(..)")
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
     }
 }
+
+impl Eq for Secret {}
 
 /// Returns the bytes in lower-case hexadecimal, two digits for each byte.
 #[must_use]

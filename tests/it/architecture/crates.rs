@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::sources::{members, root};
+use super::sources::{members, relative, root, rust_files};
 
 /// Returns the names of a crate's `[dependencies]`, without its development dependencies.
 fn dependencies(krate: &str) -> BTreeSet<String> {
@@ -36,6 +36,7 @@ fn the_domain_depends_on_no_other_workspace_crate_and_on_no_runtime_driver_or_ht
         "data-encoding",
         "ipnet",
         "percent-encoding",
+        "secrecy",
         "totp-rs",
         "chacha20poly1305",
         "ed25519-dalek",
@@ -129,4 +130,40 @@ fn every_crate_takes_the_workspace_lints() {
             "{member} does not take the workspace lints"
         );
     }
+}
+
+/// Returns the targets of a manifest with `test = false`: `[lib]` and the binaries.
+fn targets_without_harness(manifest: &str) -> Vec<&str> {
+    let sections = manifest
+        .split("\n[")
+        .map(|section| section.trim_start_matches('['));
+    sections
+        .filter(|section| section.lines().any(|line| line == "test = false"))
+        .collect()
+}
+
+#[test]
+fn a_target_without_test_harness_has_no_unit_tests() {
+    let mut checked = 0;
+    for member in members() {
+        let source = root().join(&member).join("src");
+        let manifest = fs::read_to_string(root().join(&member).join("Cargo.toml")).unwrap();
+        for target in targets_without_harness(&manifest) {
+            let is_library = target.starts_with("lib]");
+            for file in rust_files(&source) {
+                let name = relative(&file, &source);
+                let is_binary = name == "main.rs" || name.starts_with("bin/");
+                if is_binary == is_library {
+                    continue;
+                }
+                let text = fs::read_to_string(&file).unwrap();
+                assert!(
+                    !text.contains("#[cfg(test)]"),
+                    "{member}/src/{name} has tests that never run: remove `test = false`"
+                );
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 12);
 }

@@ -81,7 +81,7 @@ fn resolve(page: &str, link: &str) -> String {
 #[tokio::test]
 async fn every_file_is_served_unchanged_by_host_and_by_path() {
     let (world, files) = deployed().await;
-    assert!(files.len() >= 8);
+    assert_eq!(files.len(), 8);
     for base in [
         "http://acme-site.localhost/",
         &format!("{BY_PATH}/acme-site/"),

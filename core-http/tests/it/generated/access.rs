@@ -160,7 +160,7 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
         true
     })
     .await;
-    assert!(checked >= 25, "{checked}");
+    assert_eq!(checked, 86);
 }
 
 /// The ids in bodies and queries of the endpoints for persons.
@@ -196,7 +196,7 @@ async fn ids_in_a_persons_body_or_query_must_exist_and_belong_to_the_person() {
         true
     })
     .await;
-    assert!(checked >= 15, "{checked}");
+    assert_eq!(checked, 19);
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_platforms_records_are_not_found_below_another_platform() {
         true
     })
     .await;
-    assert!(checked >= 10, "{checked}");
+    assert_eq!(checked, 44);
 }
 
 #[tokio::test]
@@ -273,7 +273,12 @@ async fn callers_of_a_suspended_platform_get_451_and_operators_do_not() {
         assert_eq!(refusal, (451, "PLATFORM_SUSPENDED"), "{}", case.name());
         let answer = case.send(&operator(), &case.valid_request()).await;
         let name = case.name();
-        assert_ne!(answer.status, 451, "{name}: {}", answer.json);
+        assert!(
+            answer.status.is_success(),
+            "{name}: {} {}",
+            answer.status,
+            answer.json
+        );
         true
     })
     .await;
@@ -327,6 +332,6 @@ fn the_openapi_document_names_the_permission_of_every_endpoint() {
             }
         }
     }
-    assert!(count > 25, "{count}");
+    assert_eq!(count, 103);
     assert_eq!(grant::EntityWrite::PERMISSION.as_str(), "entity:write");
 }

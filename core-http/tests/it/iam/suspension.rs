@@ -1,5 +1,6 @@
 //! Actions that remain possible in the organization of a suspended platform.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::api_keys::OrganizationOwner;
@@ -172,8 +173,9 @@ async fn operators_can_change_the_organization_of_a_suspended_platform() {
             continue;
         }
         let answer = suspended.post(&grace, path, body.clone()).await;
-        assert_ne!(answer.status, 451, "{path} {body}");
-        assert_ne!(answer.status, 403, "{path} {body}");
+        // Some changes conflict with others of the list.
+        let is_processed = answer.status.is_success() || answer.status == StatusCode::CONFLICT;
+        assert!(is_processed, "{path} {body}: {}", answer.status);
     }
     let members = format!(
         "/api/auth/organization/list-members?organizationId={}",
