@@ -281,7 +281,7 @@ impl Infrastructure for CloudflareInfrastructure {
         owner: &str,
         target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        customer::find(&self.client, &self.zones, (hostname, owner), target).await
+        customer::find(&self.client, &self.zones, hostname, owner, target).await
     }
 
     async fn serve_hostname(
@@ -299,7 +299,7 @@ impl Infrastructure for CloudflareInfrastructure {
         owner: &str,
         target: &ResourceRef,
     ) -> Result<(), ProviderError> {
-        customer::stop(&self.client, &self.zones, (hostname, owner), target).await
+        customer::stop(&self.client, &self.zones, hostname, owner, target).await
     }
 
     /// Disk space at Cloudflare does not belong to the operator, so only the new site counts.

@@ -85,7 +85,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &store,
         &provider,
         kinds,
-        (after_commit.sealed(), after_commit.access()),
+        after_commit.sealed(),
+        after_commit.access(),
     )?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(
@@ -253,7 +254,8 @@ fn app(
     store: &Arc<dyn Store>,
     provider: &Provider,
     kinds: Kinds,
-    (sealed, access): (SealSignal, AccessSignal),
+    sealed: SealSignal,
+    access: AccessSignal,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {

@@ -204,8 +204,9 @@ mod tests {
                     repositories.webhooks().insert(webhook.clone()).await?;
                     for _ in 0..messages {
                         let id = WebhookDeliveryId::generate(now, entropy);
-                        let message = test_message(webhook, now);
-                        let message = WebhookDelivery::queue(id, webhook, None, message, now);
+                        let (event_type, payload) = test_message(webhook, now);
+                        let message =
+                            WebhookDelivery::queue(id, webhook, None, event_type, payload, now);
                         repositories.webhook_deliveries().insert(message).await?;
                     }
                     Ok(())

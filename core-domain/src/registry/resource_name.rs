@@ -204,7 +204,8 @@ pub fn stack_resource_name(
     slug: &Slug,
     environment: Environment,
     stack: &StackId,
-    (name, key): (&str, &str),
+    name: &str,
+    key: &str,
 ) -> String {
     let slug = to_name_part(slug.as_str(), STACK_SLUG_PART);
     let (digest, name) = (digest_of(platform), to_name_part(name, STACK_NAME_PART));
@@ -323,7 +324,7 @@ mod tests {
             slug in "[a-z0-9-]{1,63}", name in "[a-z]([a-z0-9-]{0,42}[a-z0-9])?", environment in prop::sample::select(Environment::ALL),
         ) {
             let (platform, slug) = (PlatformId::parse("p1").unwrap(), Slug::parse(&slug).unwrap());
-            let of = |stack, key| stack_resource_name(&platform, &slug, environment, &StackId::parse(stack).unwrap(), (&name, key));
+            let of = |stack, key| stack_resource_name(&platform, &slug, environment, &StackId::parse(stack).unwrap(), &name, key);
             let names = [of("s1", "a"), of("s1", "b"), of("s2", "a")];
             prop_assert!(names.iter().all(|name| is_provider_name(name) && is_name_of_platform(name, &platform)), "{:?}", names);
             prop_assert!(names[0] != names[1] && names[0] != names[2]);
@@ -337,7 +338,7 @@ mod tests {
             let (own, other) = (PlatformId::parse("p1").unwrap(), PlatformId::parse("p2").unwrap());
             let slug = Slug::parse(&slug).unwrap();
             let (entity, feature) = (EntityId::parse("e1").unwrap(), FeatureId::parse(&name).unwrap());
-            let of_stack = stack_resource_name(&own, &slug, environment, &StackId::parse("s1").unwrap(), (&name, "key"));
+            let of_stack = stack_resource_name(&own, &slug, environment, &StackId::parse("s1").unwrap(), &name, "key");
             for (derived, holder) in [
                 (resource_name(&own, &slug, environment, resource_type.0), NameOwner::Platform),
                 (auth_worker_name(&own, &slug, environment), NameOwner::Platform),

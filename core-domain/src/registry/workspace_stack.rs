@@ -94,7 +94,8 @@ impl WorkspaceStack {
     pub fn create_pending(
         id: StackId,
         platform_id: &PlatformId,
-        (tenant_id, name): (EntityId, Name),
+        tenant_id: EntityId,
+        name: Name,
         activated: &ActivatedVersion,
         now: Timestamp,
     ) -> Self {

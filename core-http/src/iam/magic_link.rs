@@ -130,7 +130,7 @@ async fn send(
     } = input.body;
     iam.ensure_trusted_origin(cx)?;
     targets.ensure_trusted(&iam)?;
-    send_link(cx, &iam, &scope, uow, (&email, name), &targets).await?;
+    send_link(cx, &iam, &scope, uow, &email, name, &targets).await?;
     Ok(Output::new(Status::OK))
 }
 
@@ -140,7 +140,8 @@ pub(super) async fn send_link(
     iam: &Iam,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
-    (email, name): (&Email, Option<PersonName>),
+    email: &Email,
+    name: Option<PersonName>,
     targets: &Targets,
 ) -> Result<()> {
     let link = |token: &str| {

@@ -16,7 +16,8 @@ use crate::client::Client;
 pub(crate) async fn find(
     client: &Client,
     zones: &Zones,
-    (hostname, owner): (&str, &str),
+    hostname: &str,
+    owner: &str,
     target: &ResourceRef,
 ) -> Result<Option<ServedHostname>, ProviderError> {
     if target.resource_type == ResourceType::Pages {
@@ -69,7 +70,8 @@ pub(crate) async fn serve(
 pub(crate) async fn stop(
     client: &Client,
     zones: &Zones,
-    (hostname, owner): (&str, &str),
+    hostname: &str,
+    owner: &str,
     target: &ResourceRef,
 ) -> Result<(), ProviderError> {
     if target.resource_type == ResourceType::Pages {

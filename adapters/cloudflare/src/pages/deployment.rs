@@ -177,7 +177,8 @@ pub(super) async fn create(
     client: &Client,
     project: &str,
     key: &str,
-    (content_type, body): (String, bytes::Bytes),
+    content_type: String,
+    body: bytes::Bytes,
 ) -> Result<Deployment, ProviderError> {
     let path = [&PATH[..], &[project, "deployments"]].concat();
     let call = client.call(Method::POST, "pages.deploy", &path);

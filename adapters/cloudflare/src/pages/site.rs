@@ -39,7 +39,8 @@ pub(crate) async fn deploy(
     let plan = Arc::new(read(Arc::clone(&upload.site)).await?);
     let site = Arc::clone(&upload.site);
     transfer(&tokens, site, Arc::clone(&plan), Arc::clone(permits)).await?;
-    let made = deployment::create(client, project, key, form(&upload, &plan)?).await?;
+    let (content_type, body) = form(&upload, &plan)?;
+    let made = deployment::create(client, project, key, content_type, body).await?;
     Ok(made.into_site_deployment(client, project).await?)
 }
 

@@ -188,7 +188,8 @@ impl WebhookDelivery {
         id: WebhookDeliveryId,
         webhook: &Webhook,
         event_id: Option<String>,
-        (event_type, payload): (&str, JsonText),
+        event_type: &str,
+        payload: JsonText,
         now: Timestamp,
     ) -> Self {
         Self {
@@ -402,8 +403,7 @@ mod tests {
         ) {
             let (webhook, entropy) = (fixed_sample::<Webhook>(1).remove(0), SeededEntropy::new(1));
             let id = WebhookDeliveryId::parse("d1").unwrap();
-            let message = ("a.b", JsonText::of("x"));
-            let mut delivery = WebhookDelivery::queue(id, &webhook, None, message, Timestamp::EPOCH);
+            let mut delivery = WebhookDelivery::queue(id, &webhook, None, "a.b", JsonText::of("x"), Timestamp::EPOCH);
             for status in statuses {
                 if delivery.status != Pending {
                     prop_assert!(delivery.clone().after_attempt(&outcome(status), Timestamp::EPOCH, &entropy).is_err());

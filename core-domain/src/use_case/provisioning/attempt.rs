@@ -104,11 +104,7 @@ struct FirstObservationWriter<'a> {
 }
 
 impl<'a> FirstObservationWriter<'a> {
-    fn of(
-        worker: &'a Worker,
-        claimed: &'a Claim,
-        (job, step, can_undo): (&Job, usize, bool),
-    ) -> Self {
+    fn of(worker: &'a Worker, claimed: &'a Claim, job: &Job, step: usize, can_undo: bool) -> Self {
         Self {
             worker,
             claimed,
@@ -256,11 +252,11 @@ impl Worker {
             step: name,
             ports,
         };
-        let looks = FirstObservationWriter::of(self, &held.claimed, (job, step, known.can_undo()));
+        let looks = FirstObservationWriter::of(self, &held.claimed, job, step, known.can_undo());
         let attempt = Box::pin(perform(known, call, &looks));
         let end = supervisor.attempt(&held.claimed, known.timeout(), attempt);
         let end = end.await;
-        let ended = self.end_of(end, (job, step), supervisor, looks.unstored_report())?;
+        let ended = self.end_of(end, job, step, supervisor, looks.unstored_report())?;
         let looked = looks.looked.into_inner().map(Arc::new);
         Some(AttemptResult {
             observed_job: looked,
@@ -272,7 +268,8 @@ impl Worker {
     fn end_of(
         &self,
         end: StepEnd,
-        (job, step): (&Job, usize),
+        job: &Job,
+        step: usize,
         supervisor: &dyn Supervisor,
         unstored: Option<Report>,
     ) -> Option<AttemptResult> {

@@ -95,12 +95,12 @@ pub(super) async fn report(
             && change.after.steps[*step].status == StepStatus::Succeeded
         {
             let result = StepResult::Output(output);
-            record(cx, uow, holder.kinds, (&change, subject), *step, result).await?;
+            record(cx, uow, holder.kinds, &change, subject, *step, result).await?;
         }
     }
     if let Some((found, step)) = found.zip(change.before.current_step()) {
         let result = StepResult::Found(found);
-        record(cx, uow, holder.kinds, (&change, subject), step, result).await?;
+        record(cx, uow, holder.kinds, &change, subject, step, result).await?;
     }
     let by = TransitionContext::new(holder.actor, holder.kinds);
     let stored = write_transition(cx, uow, change, by).await?;
@@ -148,7 +148,8 @@ async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    (change, subject): (&JobChange, &Job),
+    change: &JobChange,
+    subject: &Job,
     step: usize,
     result: StepResult<'_>,
 ) -> Result<()> {

@@ -57,7 +57,7 @@ pub async fn add(
     command.check(["customHostname", "targetDnsRecordId"])?;
     let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
     let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &id)).await?;
-    insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await?;
+    insert(cx, scope.writer(), uow, id, job.id.clone(), command).await?;
     Ok(job)
 }
 
@@ -83,7 +83,7 @@ pub async fn create(
     let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
     let target = DomainTarget::of(scope, &id);
     let job = enqueue::<AddDomain>(cx, scope, uow, &target).await?;
-    insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await
+    insert(cx, scope.writer(), uow, id, job.id.clone(), command).await
 }
 
 /// Inserts a domain with this id and this job.
@@ -91,7 +91,8 @@ async fn insert(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (id, job): (CustomDomainId, JobId),
+    id: CustomDomainId,
+    job: JobId,
     command: CreateCustomDomain,
 ) -> Result<Stored<CustomDomain>> {
     ensure_not_reserved(cx, &command.hostname)?;

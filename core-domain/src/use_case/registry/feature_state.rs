@@ -70,7 +70,8 @@ pub(super) async fn all(
 pub(in crate::use_case::registry) async fn of_stack(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    (entity, stack): (&EntityId, &StackId),
+    entity: &EntityId,
+    stack: &StackId,
     environment: Environment,
 ) -> Result<Vec<Stored<FeatureActivation>>> {
     let in_environment = FeatureActivationQuery::ByFeature {
@@ -118,7 +119,8 @@ pub(in crate::use_case::registry) async fn record_event(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (activation, job): (&FeatureActivationId, &JobId),
+    activation: &FeatureActivationId,
+    job: &JobId,
     event: FeatureEvent,
     service_url: Option<String>,
 ) -> Result<()> {

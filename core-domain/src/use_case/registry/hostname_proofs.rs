@@ -110,10 +110,10 @@ async fn check(
         Box::pin(async move {
             match &wanted.served {
                 ServedRecord::Domain(id) => {
-                    record_domain(cx, uow, (id, &wanted.hostname), texts, patience).await
+                    record_domain(cx, uow, id, &wanted.hostname, texts, patience).await
                 }
                 ServedRecord::Record(id) => {
-                    record_dns_record(cx, uow, (id, &wanted.hostname), texts, patience).await
+                    record_dns_record(cx, uow, id, &wanted.hostname, texts, patience).await
                 }
             }
         })
@@ -138,7 +138,8 @@ enum Outcome {
 async fn record_domain(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    (id, hostname): (&CustomDomainId, &Hostname),
+    id: &CustomDomainId,
+    hostname: &Hostname,
     texts: &BTreeSet<String>,
     patience: Duration,
 ) -> Result<Outcome> {
@@ -167,7 +168,8 @@ async fn record_domain(
 async fn record_dns_record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    (id, hostname): (&DnsRecordId, &Hostname),
+    id: &DnsRecordId,
+    hostname: &Hostname,
     texts: &BTreeSet<String>,
     patience: Duration,
 ) -> Result<Outcome> {

@@ -237,7 +237,7 @@ async fn run(
     let id = OnboardingId::generate(now, cx.entropy.as_ref());
     let platform_id = PlatformId::generate(now, cx.entropy.as_ref());
     let template = stack_template_id.clone();
-    let job = queue(cx, scope, uow, (&id, &platform_id), template, &request).await?;
+    let job = queue(cx, scope, uow, &id, &platform_id, template, &request).await?;
     let wanted = request.wanted;
     // Higher tiers take effect only after billing or an operator sets them.
     let platform_tier = if cx.caller.is_operator() {
@@ -335,7 +335,8 @@ async fn queue(
     cx: &Context,
     scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
-    (id, platform): (&OnboardingId, &PlatformId),
+    id: &OnboardingId,
+    platform: &PlatformId,
     stack_template_id: Option<TemplateId>,
     request: &Request,
 ) -> Result<Stored<Job>> {

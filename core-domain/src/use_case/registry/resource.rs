@@ -268,7 +268,8 @@ pub(in crate::use_case::registry) async fn record_setting(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Resource>,
-    (name, value): (&str, Value),
+    name: &str,
+    value: Value,
 ) -> Result<Stored<Resource>> {
     let mut settings = match seen.config.value() {
         Value::Object(settings) => settings,

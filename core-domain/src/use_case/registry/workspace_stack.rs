@@ -233,21 +233,21 @@ pub(in crate::use_case::registry) async fn activate_for(
         environment,
         stack_instance_id,
     };
-    let input = input(target, (&template, &version), definition);
+    let input = input(target, &template, &version, definition);
     let job = enqueue_child::<StackActivate>(cx, scope, uow, &input, parent).await?;
     match previous {
         Some(seen) => reactivate(cx, scope, uow, &seen, &activated, &job).await?,
-        None => insert(cx, scope, uow, (&input.target, &template), &activated, &job).await?,
+        None => insert(cx, scope, uow, &input.target, &template, &activated, &job).await?,
     }
-    let of = (&input.target, &job.id);
-    insert_planned_parts(cx, scope, uow, of, &input.work.parts).await?;
+    insert_planned_parts(cx, scope, uow, &input.target, &job.id, &input.work.parts).await?;
     Ok(job)
 }
 
 /// Creates the input of the activation job.
 fn input(
     target: StackTarget,
-    (template, version): (&StackTemplate, &StackVersion),
+    template: &StackTemplate,
+    version: &StackVersion,
     definition: StackDefinition,
 ) -> StackInput<Activation> {
     let mut parts = definition.parts(target.environment);
@@ -306,7 +306,8 @@ async fn insert(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (target, template): (&StackTarget, &StackTemplate),
+    target: &StackTarget,
+    template: &StackTemplate,
     activated: &ActivatedVersion,
     job: &Job,
 ) -> Result<()> {
@@ -319,9 +320,9 @@ async fn insert(
     let action = WorkspaceStackEvent::Activate.transition().action;
     for name in [template.name.as_str(), &distinct] {
         let name = Name::parse(name).map_err(|error| Error::Internal(error.to_string()))?;
-        let named = (target.entity_id.clone(), name);
+        let tenant = target.entity_id.clone();
         let mut stack =
-            WorkspaceStack::create_pending(id.clone(), scope.id(), named, activated, now);
+            WorkspaceStack::create_pending(id.clone(), scope.id(), tenant, name, activated, now);
         stack.provision_job_id = Some(job.id.clone());
         match audited::insert(cx, scope, uow, stack, action).await {
             Err(Error::Store(StoreError::Conflict { index: "name", .. })) => {}
@@ -389,8 +390,7 @@ pub async fn create_app(
     };
     let input = StackInput { target, work };
     let job = enqueue::<AppCreate>(cx, scope, uow, &input).await?;
-    let of = (&input.target, &job.id);
-    insert_planned_parts(cx, scope, uow, of, &input.work.parts).await?;
+    insert_planned_parts(cx, scope, uow, &input.target, &job.id, &input.work.parts).await?;
     let event = AuditEvent {
         platform_id: Some(scope.id().clone()),
         action: "app.creation_queued",

@@ -219,7 +219,7 @@ async fn send(
         },
     );
     transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(send_link(cx, iam, &scope, uow, (&email, None), targets))
+        Box::pin(send_link(cx, iam, &scope, uow, &email, None, targets))
     })
     .await?;
     Ok(layout::redirect(iam, "/magic-link/sent"))

@@ -153,8 +153,8 @@ impl CreatesObject<UpgradeAuth> for AuthWorker {
         uow: &mut dyn UnitOfWork,
         entry: Stored<Resource>,
     ) -> Result<()> {
-        let version = (AUTH_VERSION_SETTING, json!(AUTH_VERSION));
-        resource::record_setting(cx, &cx.scope, uow, &entry, version).await?;
+        let (name, version) = (AUTH_VERSION_SETTING, json!(AUTH_VERSION));
+        resource::record_setting(cx, &cx.scope, uow, &entry, name, version).await?;
         Ok(())
     }
 }

@@ -11,7 +11,9 @@ use super::custom_domain_outcome::{
     apply_job_outcome, record_check, record_earlier_proof, record_proof, record_served,
     replace_domain,
 };
-use super::custom_domain_removal::{DomainTarget, RemoveDomain, clear_hostname_id, find_domain};
+use super::custom_domain_removal::{
+    DomainTarget, RecordedHostname, RemoveDomain, clear_hostname_id, find_domain,
+};
 use super::hostname::{at_provider, serve, stop_serving};
 use crate::access::PlatformWriter;
 use crate::kernel::{Context, Machine, Result, Stored, Timestamp};
@@ -129,8 +131,8 @@ async fn apply_events(
     events: &[CustomDomainEvent],
     certificate: Option<SslStatus>,
 ) -> Result<()> {
-    let own = (&cx.input.domain_id, &cx.job.id);
-    apply_job_outcome(cx, &cx.scope, uow, own, events, certificate).await
+    let (domain, job) = (&cx.input.domain_id, &cx.job.id);
+    apply_job_outcome(cx, &cx.scope, uow, domain, job, events, certificate).await
 }
 
 /// The name of the step that looks up DNS records.
@@ -225,7 +227,7 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
             // restored.
             None => {
                 let events = [CustomDomainEvent::Fail];
-                apply_job_outcome(cx, &cx.scope, uow, (domain, job), &events, None).await
+                apply_job_outcome(cx, &cx.scope, uow, domain, job, &events, None).await
             }
         }
     }
@@ -584,10 +586,13 @@ async fn record<K: JobKind<Input = DomainTarget>>(
     let Some(found) = found else {
         return Ok(());
     };
-    let own = (&cx.input.domain_id, &cx.job.id);
-    let at_provider = (found.cf_hostname_id.as_str(), found.ssl_status);
+    let (domain, job) = (&cx.input.domain_id, &cx.job.id);
+    let hostname = RecordedHostname {
+        cf_hostname_id: &found.cf_hostname_id,
+        ssl_status: found.ssl_status,
+    };
     let activates = activates && found.active;
-    record_served(cx, &cx.scope, uow, own, at_provider, activates).await
+    record_served(cx, &cx.scope, uow, domain, job, hostname, activates).await
 }
 
 /// Queues a new job for an existing domain. The job replaces the domain's earlier job.

@@ -1,5 +1,6 @@
 //! Writes the results of `domain.add` to custom domains.
 
+use super::custom_domain_removal::RecordedHostname;
 use super::hostname_assignment::assign;
 use super::sync_hostnames::sync_if_suspended;
 use crate::access::{PlatformAccess, PlatformWriter, audited};
@@ -89,8 +90,9 @@ pub(super) async fn record_served(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (domain, job): (&CustomDomainId, &JobId),
-    (cf_hostname_id, ssl_status): (&str, SslStatus),
+    domain: &CustomDomainId,
+    job: &JobId,
+    hostname: RecordedHostname<'_>,
     activates: bool,
 ) -> Result<()> {
     let found = scope.records::<CustomDomain>(uow).find(domain).await?;
@@ -103,8 +105,8 @@ pub(super) async fn record_served(
         next = next.after(event, uow.now().await?)?;
         action = event.transition().action;
     }
-    next.cf_hostname_id = ProviderName::parse(cf_hostname_id).ok();
-    next.ssl_status = ssl_status;
+    next.cf_hostname_id = ProviderName::parse(hostname.cf_hostname_id).ok();
+    next.ssl_status = hostname.ssl_status;
     replace_domain(cx, scope, uow, &seen, next, action).await?;
     sync_if_suspended(cx, scope, uow).await
 }
@@ -118,7 +120,8 @@ pub(super) async fn apply_job_outcome(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (domain, job): (&CustomDomainId, &JobId),
+    domain: &CustomDomainId,
+    job: &JobId,
     events: &[CustomDomainEvent],
     certificate: Option<SslStatus>,
 ) -> Result<()> {

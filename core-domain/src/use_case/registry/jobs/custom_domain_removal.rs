@@ -164,6 +164,15 @@ pub(super) async fn clear_hostname_id(
     Ok(())
 }
 
+/// The state of a hostname at the provider, as far as a custom domain records it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedHostname<'a> {
+    /// The id of the hostname at the provider.
+    pub(super) cf_hostname_id: &'a str,
+    /// The status of its certificate.
+    pub(super) ssl_status: SslStatus,
+}
+
 /// Records the domain's id at the provider and the status of its certificate. Does not depend on the job of the domain.
 /// A deleted domain does not change.
 pub(super) async fn record_hostname(
@@ -171,7 +180,7 @@ pub(super) async fn record_hostname(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomainId,
-    (cf_hostname_id, ssl_status): (&str, SslStatus),
+    hostname: RecordedHostname<'_>,
 ) -> Result<()> {
     let found = scope.records::<CustomDomain>(uow).find(domain).await?;
     let is_there = |domain: &CustomDomain| domain.status != CustomDomainStatus::Deleted;
@@ -179,8 +188,8 @@ pub(super) async fn record_hostname(
         return Ok(());
     };
     let next = CustomDomain {
-        cf_hostname_id: ProviderName::parse(cf_hostname_id).ok(),
-        ssl_status,
+        cf_hostname_id: ProviderName::parse(hostname.cf_hostname_id).ok(),
+        ssl_status: hostname.ssl_status,
         ..seen.edit()
     };
     audited::replace(cx, scope, uow, &seen, next, "domain.updated").await?;

@@ -97,8 +97,8 @@ async fn apply_events(
     uow: &mut dyn UnitOfWork,
     events: &[DnsRecordEvent],
 ) -> Result<()> {
-    let own = (&cx.input.dns_record_id, &cx.job.id);
-    apply_job_outcome(cx, &cx.scope, uow, own, events).await
+    let (record, job) = (&cx.input.dns_record_id, &cx.job.id);
+    apply_job_outcome(cx, &cx.scope, uow, record, job, events).await
 }
 
 /// The result of a lookup of the proof.
@@ -182,8 +182,8 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
             // No other job serves the record of a deleted platform.
             return apply_events(cx, uow, &[DnsRecordEvent::Fail]).await;
         };
-        let own = (&cx.input.dns_record_id, &cx.job.id);
-        record_proof(cx, &cx.scope, uow, own, missing).await
+        let (record, job) = (&cx.input.dns_record_id, &cx.job.id);
+        record_proof(cx, &cx.scope, uow, record, job, missing).await
     }
 
     async fn record_wait(
@@ -266,8 +266,8 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         let Some(route) = output else {
             return Ok(());
         };
-        let own = (&cx.input.dns_record_id, &cx.job.id);
-        record_route(cx, &cx.scope, uow, own, route).await
+        let (record, job) = (&cx.input.dns_record_id, &cx.job.id);
+        record_route(cx, &cx.scope, uow, record, job, route).await
     }
 
     /// Keeps the route of a record that is pending or active again.
@@ -304,7 +304,8 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
 async fn find_pending_for(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    (record, job): (&DnsRecordId, &JobId),
+    record: &DnsRecordId,
+    job: &JobId,
 ) -> Result<Option<Stored<DnsRecord>>> {
     let found = scope.records::<DnsRecord>(uow).find(record).await?;
     Ok(found.filter(|record| record.is_pending_for(job)))
@@ -319,10 +320,11 @@ async fn record_proof(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    own: (&DnsRecordId, &JobId),
+    record: &DnsRecordId,
+    job: &JobId,
     missing: &[MissingRecord],
 ) -> Result<()> {
-    let Some(seen) = find_pending_for(scope, uow, own).await? else {
+    let Some(seen) = find_pending_for(scope, uow, record, job).await? else {
         return Ok(());
     };
     if missing.is_empty() {
@@ -346,10 +348,11 @@ async fn record_route(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    own: (&DnsRecordId, &JobId),
+    record: &DnsRecordId,
+    job: &JobId,
     route: &str,
 ) -> Result<()> {
-    let Some(seen) = find_pending_for(scope, uow, own).await? else {
+    let Some(seen) = find_pending_for(scope, uow, record, job).await? else {
         return Ok(());
     };
     ensure_not_served_elsewhere(scope, uow, &seen.hostname).await?;
@@ -369,7 +372,8 @@ async fn apply_job_outcome(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (record, job): (&DnsRecordId, &JobId),
+    record: &DnsRecordId,
+    job: &JobId,
     events: &[DnsRecordEvent],
 ) -> Result<()> {
     let found = scope.records::<DnsRecord>(uow).find(record).await?;

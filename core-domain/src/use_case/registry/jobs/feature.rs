@@ -88,8 +88,8 @@ async fn apply_activation_event(
     service_url: Option<String>,
     end: Option<BuildOutcome>,
 ) -> Result<()> {
-    let own = (&cx.input.target.activation_id, &cx.job.id);
-    feature_state::record_event(cx, &cx.scope, uow, own, event, service_url).await?;
+    let (feature, job) = (&cx.input.target.activation_id, &cx.job.id);
+    feature_state::record_event(cx, &cx.scope, uow, feature, job, event, service_url).await?;
     match end {
         Some(end) => build::end(cx, &cx.scope, uow, &cx.job.id, end).await,
         None => build::resume(cx, &cx.scope, uow, &cx.job.id).await,
@@ -229,8 +229,8 @@ async fn apply_deactivation_event(
     uow: &mut dyn UnitOfWork,
     event: FeatureEvent,
 ) -> Result<()> {
-    let own = (&cx.input.target.activation_id, &cx.job.id);
-    feature_state::record_event(cx, &cx.scope, uow, own, event, None).await
+    let (feature, job) = (&cx.input.target.activation_id, &cx.job.id);
+    feature_state::record_event(cx, &cx.scope, uow, feature, job, event, None).await
 }
 
 /// Removes the feature's worker and its resource.

@@ -259,7 +259,8 @@ struct AwaitedJob {
 async fn await_child(
     cx: &StepContext<'_, Onboard>,
     kind: &str,
-    (what, code): (&str, &str),
+    what: &str,
+    code: &str,
 ) -> Result<Observation<AwaitedJob>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let system = SystemScope::new();
@@ -300,8 +301,8 @@ impl JobStep<Onboard> for AwaitInfrastructure {
         &self,
         cx: &StepContext<'_, Onboard>,
     ) -> Result<Observation<AwaitedJob>, StepError> {
-        let awaited = ("the platform's infrastructure", "PLATFORM_JOB_FAILED");
-        await_child(cx, ProvisionPlatform::NAME, awaited).await
+        let what = "the platform's infrastructure";
+        await_child(cx, ProvisionPlatform::NAME, what, "PLATFORM_JOB_FAILED").await
     }
 
     async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<AwaitedJob, StepError> {
@@ -328,8 +329,8 @@ impl JobStep<Onboard> for ActivateStack {
         &self,
         cx: &StepContext<'_, Onboard>,
     ) -> Result<Observation<AwaitedJob>, StepError> {
-        let awaited = ("the platform's stack", "STACK_JOB_FAILED");
-        await_child(cx, StackActivate::NAME, awaited).await
+        let what = "the platform's stack";
+        await_child(cx, StackActivate::NAME, what, "STACK_JOB_FAILED").await
     }
 
     /// Does nothing for a template without a version.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::custom_domain_removal::{clear_hostname_id, record_hostname};
+use super::custom_domain_removal::{RecordedHostname, clear_hostname_id, record_hostname};
 use super::dns_record_removal::record_route_id;
 use super::hostname::{
     RoutedRecord, at_provider, remove_route, route, serve, stop_serving, target_of_record,
@@ -379,8 +379,11 @@ impl<K: JobKind<Input = Reconciliation>> HostnameRecords<K> for CustomDomains {
         };
         match (&repair.cf_id, repair.ssl_status) {
             (Some(id), Some(ssl_status)) => {
-                let at_provider = (id.as_str(), ssl_status);
-                record_hostname(cx, &cx.scope, uow, &domain, at_provider).await
+                let hostname = RecordedHostname {
+                    cf_hostname_id: id,
+                    ssl_status,
+                };
+                record_hostname(cx, &cx.scope, uow, &domain, hostname).await
             }
             _ => clear_hostname_id(cx, &cx.scope, uow, &domain, has_ended).await,
         }

@@ -181,10 +181,11 @@ impl JobKind for StackActivate {
 
     async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let target = &cx.input.target;
-        let own = (&target.stack_instance_id, &cx.job.id);
-        stack_records::record_event(cx, &cx.scope, uow, own, WorkspaceStackEvent::Activate).await?;
-        let of = (target, &cx.job.id);
-        stack_records::insert_planned_parts(cx, &cx.scope, uow, of, &cx.input.work.parts).await?;
+        let (stack, job) = (&target.stack_instance_id, &cx.job.id);
+        let event = WorkspaceStackEvent::Activate;
+        stack_records::record_event(cx, &cx.scope, uow, stack, job, event).await?;
+        let parts = &cx.input.work.parts;
+        stack_records::insert_planned_parts(cx, &cx.scope, uow, target, job, parts).await?;
         for asked in &cx.input.work.features {
             let known = find(&cx.scope, uow, target, asked).await?;
             let failed = |feature: &FeatureActivation| {
@@ -206,8 +207,8 @@ async fn apply_event(
     event: WorkspaceStackEvent,
 ) -> Result<()> {
     let target = &cx.input.target;
-    let own = (&target.stack_instance_id, &cx.job.id);
-    stack_records::record_event(cx, &cx.scope, uow, own, event).await?;
+    let (stack, job) = (&target.stack_instance_id, &cx.job.id);
+    stack_records::record_event(cx, &cx.scope, uow, stack, job, event).await?;
     let parts = &cx.input.work.parts;
     stack_records::fail_unmade_parts(cx, &cx.scope, uow, cx.job, parts).await
 }
@@ -354,7 +355,7 @@ impl JobStep<StackActivate> for MakeFeature {
         if let Some(feature) = brought
             && was_queued_by(cx.job, uow, &feature).await?
         {
-            remove_or_reassign(cx, &cx.scope, uow, (target, &feature), false, None).await?;
+            remove_or_reassign(cx, &cx.scope, uow, target, &feature, false, None).await?;
         }
         Ok(())
     }
@@ -424,8 +425,8 @@ impl JobKind for AppCreate {
     }
 
     async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let of = (&cx.input.target, &cx.job.id);
-        stack_records::insert_planned_parts(cx, &cx.scope, uow, of, &cx.input.work.parts).await
+        let (target, parts) = (&cx.input.target, &cx.input.work.parts);
+        stack_records::insert_planned_parts(cx, &cx.scope, uow, target, &cx.job.id, parts).await
     }
 }
 
@@ -644,13 +645,20 @@ pub(super) async fn remove_or_reassign(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (target, seen): (&StackTarget, &Stored<FeatureActivation>),
+    target: &StackTarget,
+    seen: &Stored<FeatureActivation>,
     delete_data: bool,
     parent: Option<&JobId>,
 ) -> Result<()> {
-    let own = (&target.entity_id, &target.stack_instance_id);
-    let (environment, id) = (target.environment, &seen.feature_id);
-    let other = stack_records::other_with_feature(platform, uow, own, environment, id).await?;
+    let other = stack_records::other_with_feature(
+        platform,
+        uow,
+        &target.entity_id,
+        &target.stack_instance_id,
+        target.environment,
+        &seen.feature_id,
+    );
+    let other = other.await?;
     if let Some(other) = other {
         return feature_state::reassign(cx, platform, uow, seen, &other).await;
     }

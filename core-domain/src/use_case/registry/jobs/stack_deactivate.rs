@@ -96,8 +96,8 @@ async fn apply_event(
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
 ) -> Result<()> {
-    let own = (&cx.input.target.stack_instance_id, &cx.job.id);
-    stack_records::record_event(cx, &cx.scope, uow, own, event).await
+    let (stack, job) = (&cx.input.target.stack_instance_id, &cx.job.id);
+    stack_records::record_event(cx, &cx.scope, uow, stack, job, event).await
 }
 
 /// The stack's objects of one type.
@@ -200,8 +200,8 @@ async fn of_stack(
     uow: &mut dyn UnitOfWork,
     target: &StackTarget,
 ) -> Result<Vec<Stored<FeatureActivation>>> {
-    let own = (&target.entity_id, &target.stack_instance_id);
-    feature_state::of_stack(platform, uow, own, target.environment).await
+    let (entity, stack) = (&target.entity_id, &target.stack_instance_id);
+    feature_state::of_stack(platform, uow, entity, stack, target.environment).await
 }
 
 /// Returns the features of the job's stack.
@@ -220,5 +220,5 @@ async fn remove(
 ) -> Result<()> {
     let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
     let target = &cx.input.target;
-    remove_or_reassign(cx, &cx.scope, uow, (target, seen), delete_data, parent).await
+    remove_or_reassign(cx, &cx.scope, uow, target, seen, delete_data, parent).await
 }

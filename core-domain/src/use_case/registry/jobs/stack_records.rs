@@ -22,7 +22,8 @@ pub(super) async fn record_event(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (stack, job): (&StackId, &JobId),
+    stack: &StackId,
+    job: &JobId,
     event: WorkspaceStackEvent,
 ) -> Result<()> {
     let stacks = scope.records::<WorkspaceStack>(uow);
@@ -66,12 +67,13 @@ pub(in crate::use_case::registry) async fn insert_planned_parts(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &JobId),
+    target: &StackTarget,
+    job: &JobId,
     parts: &[PlannedPart],
 ) -> Result<()> {
     for part in parts {
         let Some(seen) = of_part(platform, uow, part).await? else {
-            let entry = planned_resource(cx, platform, uow, (target, job), part).await?;
+            let entry = planned_resource(cx, platform, uow, target, job, part).await?;
             resource::insert_for_job(cx, platform, uow, entry).await?;
             continue;
         };
@@ -122,7 +124,8 @@ async fn planned_resource(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &JobId),
+    target: &StackTarget,
+    job: &JobId,
     part: &PlannedPart,
 ) -> Result<Resource> {
     let command = CreateResource {
@@ -152,7 +155,8 @@ async fn planned_resource(
 pub(super) async fn other_with_feature(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    (entity, stack): (&EntityId, &StackId),
+    entity: &EntityId,
+    stack: &StackId,
     environment: Environment,
     feature: &FeatureId,
 ) -> Result<Option<StackId>> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::custom_domain_removal::{clear_hostname_id, record_hostname};
+use super::custom_domain_removal::{RecordedHostname, clear_hostname_id, record_hostname};
 use super::dns_record_removal::record_route_id;
 use super::hostname::{
     RoutedRecord, at_provider, remove_route, route, serve, stop_serving, target_of_record,
@@ -457,6 +457,10 @@ impl HostnameRecord for CustomDomain {
             return clear_hostname_id(cx, scope, uow, &id, |_| true).await;
         };
         let ssl_status = ssl_status.unwrap_or(SslStatus::PendingIssuance);
-        record_hostname(cx, scope, uow, &id, (cf_id, ssl_status)).await
+        let hostname = RecordedHostname {
+            cf_hostname_id: cf_id,
+            ssl_status,
+        };
+        record_hostname(cx, scope, uow, &id, hostname).await
     }
 }

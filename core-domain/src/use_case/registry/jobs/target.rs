@@ -130,10 +130,8 @@ impl StackTarget {
     /// Returns the name of a part at the provider.
     pub(super) fn name_of(&self, part: &PartId) -> String {
         let (platform, environment) = (&self.platform_id, self.environment);
-        let called = (part.name.as_str(), part.key());
-        let called = (called.0, called.1.as_str());
-        let stack = &self.stack_instance_id;
-        stack_resource_name(platform, &self.slug, environment, stack, called)
+        let (stack, name, key) = (&self.stack_instance_id, part.name.as_str(), part.key());
+        stack_resource_name(platform, &self.slug, environment, stack, name, &key)
     }
 
     /// Returns the parts with their names at the provider.

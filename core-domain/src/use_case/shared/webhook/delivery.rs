@@ -92,7 +92,8 @@ pub async fn send_test(
     ensure_enabled(&webhook)?;
     let now = uow.now().await?;
     let id = WebhookDeliveryId::generate(now, cx.entropy.as_ref());
-    let delivery = WebhookDelivery::queue(id, &webhook, None, test_message(&webhook, now), now);
+    let (event_type, payload) = test_message(&webhook, now);
+    let delivery = WebhookDelivery::queue(id, &webhook, None, event_type, payload, now);
     let stored = unaudited::insert(uow, delivery).await?;
     uow.effects().add(Effect::WebhookQueued);
     record(
@@ -567,8 +568,15 @@ pub async fn fan_out(
         let payload = change_message(event);
         messages.extend(wanting.map(|webhook| {
             let id = WebhookDeliveryId::generate(now, cx.entropy.as_ref());
-            let message = (event.event_type.as_str(), payload.clone());
-            WebhookDelivery::queue(id, webhook, Some(event.id.clone()), message, now)
+            let (event_id, event_type) = (event.id.clone(), event.event_type.as_str());
+            WebhookDelivery::queue(
+                id,
+                webhook,
+                Some(event_id),
+                event_type,
+                payload.clone(),
+                now,
+            )
         }));
     }
     insert_new(uow, messages).await
