@@ -144,7 +144,7 @@ impl<'a, R: Persisted> Records<'a, R> {
         Ok(self.repository().page(within, query, page).await?)
     }
 
-    /// Returns the first staged records; see [`Repository::staged`].
+    /// Returns the first staged records; see [`Repository::list_staged`].
     pub(crate) async fn staged(mut self, limit: u32) -> Result<Vec<Staged<R>>> {
         Ok(self.repository().list_staged(limit).await?)
     }

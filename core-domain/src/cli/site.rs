@@ -9,7 +9,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 /// The page that every site must have at its root.
 const FRONT_PAGE: &str = "index.html";
 
-/// The number of unpacked bytes up to which [`Limits::ratio`] is not applied.
+/// The number of unpacked bytes up to which [`SiteLimits::ratio`] is not applied.
 const MIN_BYTES_FOR_RATIO: u64 = 1024 * 1024;
 
 /// Maximum total size in bytes of the paths of all files and folders, as given and case-folded. Names compress well,

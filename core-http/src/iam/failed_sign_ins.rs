@@ -105,7 +105,7 @@ impl FailedSignIns {
     /// Counts a check before it is made, so that concurrent checks are counted too.
     ///
     /// # Errors
-    /// Returns [`Refused`] after too many failures, whether or not this password is right.
+    /// Returns [`AttemptRefused`] after too many failures, whether or not this password is right.
     pub(super) async fn begin(
         &self,
         presenter: Presenter<'_>,

@@ -85,7 +85,7 @@ pub(super) async fn queued_response(
     queued_response_with(uow, query, job, QueuedJob::of(job)).await
 }
 
-/// Like [`queued`], with `answer` as the response if this is not a dry run.
+/// Works like [`queued_response`], with `answer` as the response if this is not a dry run.
 ///
 /// # Errors
 /// Only those of the store, for a dry run.

@@ -19,7 +19,7 @@ use crate::provisioning::{
     HoldScope, Job, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus, Progress,
 };
 
-/// Maximum number of jobs that [`of_kind`] returns.
+/// Maximum number of jobs that [`list_of_kind`] returns.
 const MAX_JOBS: u32 = 100;
 
 /// A job with its progress. Operators also see its lease.

@@ -18,7 +18,7 @@
 //! | | [`framing`] and [`headers`]: refuse ambiguous requests and remove forbidden headers | |
 //! | | [`cross_origin`] | |
 //! | 9 authentication | [`authenticate`] | |
-//! | 10 suspension | [`Steps::authenticated`] | |
+//! | 10 suspension | [`Steps::authenticate_and_proxy`] | |
 
 mod access_log;
 mod answer_headers;

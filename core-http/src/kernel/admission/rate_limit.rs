@@ -1,7 +1,7 @@
 //! Applies a rate plan to requests. The gateway uses it, and services for requests that do not come through a gateway.
 //!
-//! - [`RateLimits`] counts requests, uses of API keys and rejected credentials. [`Counted`] and [`ApiKeyUsage`] are the
-//!   results, which also write the `RateLimit` headers.
+//! - [`RateLimits`] counts requests, uses of API keys and rejected credentials. [`RateDecision`] and [`ApiKeyUsage`]
+//!   are the results, which also write the `RateLimit` headers.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

@@ -126,7 +126,7 @@ pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Returns a text that is equal for two values if and only if they are the [`same`].
+/// Returns a text that is equal for two values if and only if they are equal ([`are_equal`]).
 pub(super) fn canonical_text(value: &Value) -> String {
     canonical_json(&with_exact_numbers(value))
 }
