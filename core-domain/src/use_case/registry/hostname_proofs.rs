@@ -1,4 +1,4 @@
-//! Checks the proofs of all served hostnames again. A hostname whose proof is gone is no longer served.
+//! Checks the proofs of all served hostnames again. A hostname is no longer served if its proof is missing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

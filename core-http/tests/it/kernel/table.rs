@@ -1,7 +1,7 @@
 //! Validation of the endpoint table of a service.
 
 use core_domain::access::PublicScope;
-use core_domain::kernel::Result;
+use core_domain::kernel::{Caller, Result};
 use core_domain::port::UnitOfWork;
 use core_http::kernel::{Cx, Endpoint, Input, Output, ServiceError, get, post};
 use http::Method;
@@ -78,16 +78,18 @@ async fn takes_other_things(
     Ok(())
 }
 
-#[test]
-fn two_types_with_the_same_schema_name_cannot_be_described() {
+#[tokio::test]
+async fn two_types_with_the_same_schema_name_cannot_be_described() {
     let thing = || post("/api/v1/a", "a").writes(takes_a_thing);
-    let describe = |rows| service(bare_app().0, rows).unwrap().openapi();
-    assert!(describe(vec![thing()]).is_ok());
+    assert!(of_rows(vec![thing()]).0.openapi().is_ok());
     let answered = vec![post("/api/v1/b", "b").writes(answers_another_thing)];
     let taken = vec![thing(), post("/api/v1/b", "b").writes(takes_other_things)];
     for rows in [answered, taken] {
-        let clash = describe(rows).unwrap_err();
+        let api = of_rows(rows);
+        let clash = api.0.openapi().unwrap_err();
         assert!(matches!(clash, ServiceError::Component(_)), "{clash}");
+        let answer = api.get(&Caller::Anonymous, "/openapi.json").await;
+        answer.expect_error(500, "INTERNAL_ERROR");
     }
 }
 

@@ -149,10 +149,7 @@ impl CreatesObject<Activate> for FeatureWorker {
         if feature.is_none() {
             return Ok(Some("its feature belongs to another job"));
         }
-        match entry {
-            Some(entry) => reason_to_keep(platform, uow, entry, cx.job).await,
-            None => Ok(None),
-        }
+        reason_to_keep(platform, uow, entry, cx.job).await
     }
 
     async fn undo_deletes(

@@ -103,10 +103,7 @@ pub(in crate::use_case) trait CreatesObject<K: PlatformKind>:
         uow: &mut dyn UnitOfWork,
         entry: Option<&Resource>,
     ) -> Result<Option<&'static str>> {
-        match entry {
-            Some(entry) => reason_to_keep(platform, uow, entry, cx.job).await,
-            None => Ok(None),
-        }
+        reason_to_keep(platform, uow, entry, cx.job).await
     }
 
     /// Returns whether the end of an undo deletes the object's resource. Default: `true` if the object was removed and
@@ -272,13 +269,17 @@ pub(super) fn is_created_by(entry: &Resource, job: &Job) -> bool {
     entry.provision_job_id.as_ref() == Some(&job.id)
 }
 
-/// Returns the reason why an undo keeps the object of a resource; `None` if the undo can remove it.
+/// Returns the reason why an undo keeps the object of a resource; `None` if the undo can remove it. An object without a
+/// resource can be removed.
 pub(super) async fn reason_to_keep(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    entry: &Resource,
+    entry: Option<&Resource>,
     job: &Job,
 ) -> Result<Option<&'static str>> {
+    let Some(entry) = entry else {
+        return Ok(None);
+    };
     if !is_created_by(entry, job) {
         return Ok(Some("another job uses it"));
     }

@@ -29,7 +29,7 @@ use crate::use_case::provisioning::{
 pub(super) trait HostnameRecords<K: JobKind<Input = Reconciliation>>:
     Debug + Send + Sync + 'static
 {
-    /// A record with what is needed to compare it.
+    /// A record, with its target at the provider if the comparison needs it.
     type Record: Send + Sync;
 
     /// The state of a hostname at the provider.

@@ -546,10 +546,10 @@ where
         uow: &mut dyn UnitOfWork,
         entry: Option<&Resource>,
     ) -> Result<Option<&'static str>> {
-        match entry {
-            Some(entry) => reason_to_keep(platform, uow, entry, cx.job).await,
-            None => Ok(Some("its resource was deleted")),
+        if entry.is_none() {
+            return Ok(Some("its resource was deleted"));
         }
+        reason_to_keep(platform, uow, entry, cx.job).await
     }
 
     /// Also deletes a resource whose object was only planned.
