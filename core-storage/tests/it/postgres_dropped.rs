@@ -70,6 +70,17 @@ async fn give_up(store: Arc<dyn RowStore>) {
     assert!(given_up.is_err(), "the row is locked");
 }
 
+/// Waits until every connection of a pool of this size is free. A connection is free once its work has ended.
+async fn assert_complete(store: &dyn RowStore, size: usize) {
+    let (mut units, all) = (Vec::new(), Filter::all());
+    for _ in 0..size {
+        let mut unit = store.begin(Mode::Read).await.unwrap();
+        let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
+        assert_eq!(read.await.expect("the pool is complete").unwrap(), 1);
+        units.push(unit);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_cancelled_requests_leave_the_pool_complete_and_no_statement_running() {
     let database = testing::postgres().await;
@@ -95,15 +106,8 @@ async fn a_thousand_cancelled_requests_leave_the_pool_complete_and_no_statement_
     // A closed connection may still exist on the server when the next one is opened.
     assert!(most <= 2 * CONNECTIONS, "{most} connections");
 
-    let (mut units, all) = (Vec::new(), Filter::all());
-    for _ in 0..CONNECTIONS {
-        let mut unit = store.begin(Mode::Read).await.unwrap();
-        let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
-        assert_eq!(read.await.expect("the pool is complete").unwrap(), 1);
-        units.push(unit);
-    }
+    assert_complete(store.as_ref(), CONNECTIONS).await;
     assert_eq!(connections(&observer, WAITING).await, 0);
-    drop(units);
     locker.batch_execute("ROLLBACK").await.unwrap();
     let mut tx = store.begin(Mode::Write).await.unwrap();
     let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(2))]);
@@ -136,7 +140,7 @@ async fn a_statement_that_arrives_after_its_cancel_request_is_still_cancelled() 
     let database = testing::postgres().await;
     let proxy = Proxy::start(&database.url).await;
     let through = database.url_through(&[&proxy]);
-    let store = open(&through, |config| config.connections = 1).await;
+    let store = open(&through, |config| config.connections = 2).await;
     add_row(store.as_ref()).await;
     let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);
     let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
@@ -164,9 +168,7 @@ async fn a_statement_that_arrives_after_its_cancel_request_is_still_cancelled() 
         .expect("the request is sent again while the statement has not ended");
     proxy.release();
 
-    let (mut unit, all) = (store.begin(Mode::Read).await.unwrap(), Filter::all());
-    let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
-    assert_eq!(read.await.expect("the pool is complete").unwrap(), 1);
+    assert_complete(store.as_ref(), 2).await;
     assert_eq!(connections(&observer, WAITING).await, 0);
 }
 
