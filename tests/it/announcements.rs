@@ -9,7 +9,8 @@ use core_domain::port::{
     AnnouncingStore, CommitListener, DetachedCommit, Mode, Store, UnitOfWork, Within,
 };
 use core_domain::shared::{OutboxMessage, OutboxQuery};
-use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+use core_domain::testing::{RecordKey, SeededEntropy};
+use core_testkit::manual_clock;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -70,20 +71,14 @@ async fn messages(store: &dyn Store) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_caller_is_dropped_is_completed_and_announced() {
-    for backend in [
-        Backend::Memory,
-        Backend::Sqlite,
-        Backend::Postgres,
-        Backend::Sqlx,
-    ] {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
-        let (store, _keeps) = backend.open(clock).await;
+    for backend in Backend::ALL {
+        let opened = backend.open(manual_clock()).await;
         let listener = Arc::new(Listener {
             announced: Mutex::default(),
             heard: Notify::new(),
             runtime: Handle::current(),
         });
-        let store = AnnouncingStore::new(store, listener.clone());
+        let store = AnnouncingStore::new(opened.store, listener.clone());
         // The commit is dropped after this many polls. The store continues in between.
         for polls in 1..=4 {
             let mut commit = unit(&store, polls).await.commit();

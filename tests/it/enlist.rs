@@ -4,16 +4,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use core_domain::kernel::{Error, StoreError, Timestamp};
+use core_domain::kernel::{Error, StoreError};
 use core_domain::port::{Mode, Store, UnitOfWork, Within, transact};
 use core_domain::shared::StoredResponse;
-use core_domain::testing::{ManualClock, RecordKey};
+use core_domain::testing::RecordKey;
 use core_sqlx::SqlxConfig;
 use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use core_sqlx::sqlx::{self, Connection, PgPool};
 use core_storage::sqlite::{self, SqliteConfig};
 use core_storage::testing::{self, TestDatabase};
 use core_suite::units::{enlist_sqlite, enlist_sqlx};
+use core_testkit::manual_clock;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
@@ -38,17 +39,13 @@ enum Database {
     ),
 }
 
-fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
-}
-
 impl Host {
     async fn on_sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.sqlite");
         let own = sqlite::rusqlite::Connection::open(&path).unwrap();
         own.execute_batch(ORDERS).unwrap();
-        let config = SqliteConfig::new(path, clock(), KEY);
+        let config = SqliteConfig::new(path, manual_clock(), KEY);
         Self {
             store: sqlite::open(config).await.unwrap(),
             database: Database::Sqlite(folder),
@@ -209,8 +206,8 @@ async fn a_unit_that_does_not_write_runs_no_statement_of_the_host() {
 }
 
 async fn another_store_refuses(backend: Backend) {
-    let (store, _keeps) = backend.open(clock()).await;
-    let mut unit = store.begin(Mode::Write).await.unwrap();
+    let opened = backend.open(manual_clock()).await;
+    let mut unit = opened.store.begin(Mode::Write).await.unwrap();
     if backend != Backend::Sqlx {
         let enlisted = enlist_sqlx(unit.as_mut(), |_, _| Box::pin(async { Ok(()) })).await;
         assert!(matches!(enlisted, Err(StoreError::Backend(_))));
@@ -223,12 +220,7 @@ async fn another_store_refuses(backend: Backend) {
 
 #[tokio::test]
 async fn a_store_without_such_a_connection_refuses() {
-    for backend in [
-        Backend::Memory,
-        Backend::Sqlite,
-        Backend::Postgres,
-        Backend::Sqlx,
-    ] {
+    for backend in Backend::ALL {
         another_store_refuses(backend).await;
     }
 }

@@ -12,37 +12,31 @@ use core_domain::use_case::shared::{
     ClaimedMail, ClaimedMessage, MailOutcome, MessageOutcome, claim_mails, claim_messages,
     settle_mail, settle_messages,
 };
+use core_testkit::manual_clock;
 use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::world::Backend;
-
-const BACKENDS: [Backend; 4] = [
-    Backend::Memory,
-    Backend::Sqlite,
-    Backend::Postgres,
-    Backend::Sqlx,
-];
 
 struct Outbox {
     clock: Arc<ManualClock>,
     store: Arc<dyn Store>,
     entropy: Arc<SeededEntropy>,
     cipher: Cipher,
-    _keeps: Box<dyn std::any::Any + Send + Sync>,
+    _resources: Box<dyn std::any::Any + Send + Sync>,
 }
 
 impl Outbox {
     async fn on(backend: Backend) -> Self {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
-        let (store, keeps) = backend.open(clock.clone()).await;
+        let clock = manual_clock();
+        let opened = backend.open(clock.clone()).await;
         let entropy = Arc::new(SeededEntropy::new(1));
         Self {
             clock,
-            store,
+            store: opened.store,
             cipher: Cipher::new([1; 32], entropy.clone()),
             entropy,
-            _keeps: keeps,
+            _resources: opened.resources,
         }
     }
 
@@ -122,7 +116,7 @@ fn ids(claimed: &[ClaimedMail]) -> Vec<OutboxId> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mails_are_claimed_oldest_first_and_not_passed_to_the_outlet() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let outbox = Outbox::on(backend).await;
         let mails = outbox.queue(MAIL_TOPIC, 3).await;
         outbox.queue("platform.status", 2).await;
@@ -146,7 +140,7 @@ async fn mails_are_claimed_oldest_first_and_not_passed_to_the_outlet() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_claim_at_the_same_time_never_claim_the_same_mail() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let outbox = Outbox::on(backend).await;
         let mails: BTreeSet<OutboxId> = outbox.queue(MAIL_TOPIC, 40).await.into_iter().collect();
         let node = || async {
@@ -168,7 +162,7 @@ async fn nodes_that_claim_at_the_same_time_never_claim_the_same_mail() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_outcome_does_not_change_a_mail_that_another_node_has_claimed() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let outbox = Outbox::on(backend).await;
         outbox.queue(MAIL_TOPIC, 1).await;
         let slow = outbox.claim(1).await.remove(0);
@@ -192,7 +186,7 @@ async fn a_late_outcome_does_not_change_a_mail_that_another_node_has_claimed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_of_a_message_lasts_longer_than_its_delivery() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let outbox = Outbox::on(backend).await;
         let store = outbox.store.as_ref();
         let cx = Context::system(outbox.entropy.clone());

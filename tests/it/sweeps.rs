@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::iam::{AccessToken, TokenHash};
-use core_domain::kernel::{SessionId, Timestamp};
+use core_domain::kernel::SessionId;
 use core_domain::port::{Mode, Store, transact};
 use core_domain::shared::{MaintenanceLeaseQuery, StoredResponse};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
@@ -12,15 +12,9 @@ use core_domain::use_case::iam::oauth;
 use core_domain::use_case::shared::{
     LeaseHolder, RemoveSlice, Slice, remove_expired_answers, sweep_slice,
 };
+use core_testkit::manual_clock;
 
 use crate::world::Backend;
-
-const BACKENDS: [Backend; 4] = [
-    Backend::Memory,
-    Backend::Sqlite,
-    Backend::Postgres,
-    Backend::Sqlx,
-];
 const LEASE: Duration = Duration::from_secs(60);
 
 const TOKENS: RemoveSlice = |uow, limit| Box::pin(oauth::remove_expired_tokens(uow, limit));
@@ -29,14 +23,15 @@ const ANSWERS: RemoveSlice = |uow, limit| Box::pin(remove_expired_answers(uow, l
 struct World {
     clock: Arc<ManualClock>,
     store: Arc<dyn Store>,
-    _keeps: Box<dyn std::any::Any + Send + Sync>,
+    _resources: Box<dyn std::any::Any + Send + Sync>,
 }
 
 impl World {
     /// Creates a store with tokens and one stored response, which all expire in the same second.
     async fn on(backend: Backend, tokens: u32) -> Self {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
-        let (store, keeps) = backend.open(clock.clone()).await;
+        let clock = manual_clock();
+        let opened = backend.open(clock.clone()).await;
+        let store = opened.store;
         let filled = transact(store.as_ref(), |uow, _| {
             Box::pin(async move {
                 let now = uow.now().await?;
@@ -68,7 +63,7 @@ impl World {
         Self {
             clock,
             store,
-            _keeps: keeps,
+            _resources: opened.resources,
         }
     }
 
@@ -86,7 +81,7 @@ fn node(number: u64) -> LeaseHolder {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_unit_removes_more_than_its_slice_if_all_records_expire_together() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let world = World::on(backend, 2_500).await;
         let node = node(1);
         world.clock.advance(Duration::from_secs(899));
@@ -103,7 +98,7 @@ async fn no_unit_removes_more_than_its_slice_if_all_records_expire_together() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_node_at_a_time_sweeps_until_its_lease_expires_or_it_releases_it() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let world = World::on(backend, 100).await;
         world.clock.advance(Duration::from_secs(1_000));
         let [first, second] = [node(1), node(2)];
@@ -133,7 +128,7 @@ async fn one_node_at_a_time_sweeps_until_its_lease_expires_or_it_releases_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_nodes_remove_every_record_once() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let world = World::on(backend, 300).await;
         world.clock.advance(Duration::from_secs(1_000));
         let sweep = async |number: u64| {
@@ -157,7 +152,7 @@ async fn concurrent_nodes_remove_every_record_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_released_although_another_node_checks_it_at_that_moment() {
-    for backend in BACKENDS {
+    for backend in Backend::ALL {
         let world = World::on(backend, 10).await;
         let [first, second] = [node(1), node(2)];
         assert!(first.acquire(world.store.as_ref()).await.unwrap());

@@ -13,37 +13,11 @@ use core_suite::{PoolOptions, Suite, SuiteBuilder, SystemClock};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
+pub(crate) use core_testkit::Backend;
+
 const KEY: [u8; 32] = [7; 32];
 /// The channel on which the workers of a suite wake each other.
 const CHANNEL: &str = "core_jobs";
-
-/// A kind of store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Backend {
-    Memory,
-    #[serde(rename = "SQLite")]
-    Sqlite,
-    Postgres,
-    /// Postgres, on a pool of sqlx.
-    Sqlx,
-}
-
-impl Backend {
-    /// Returns whether the records are in a Postgres database.
-    pub(crate) const fn is_postgres(self) -> bool {
-        matches!(self, Self::Postgres | Self::Sqlx)
-    }
-
-    /// The name for reports.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Sqlite => "SQLite",
-            Self::Postgres => "Postgres",
-            Self::Sqlx => "sqlx",
-        }
-    }
-}
 
 /// Returns whether the URL of a Postgres server is set, on which databases can be created.
 #[expect(

@@ -8,7 +8,7 @@ use core_domain::use_case::provisioning::LeaseState;
 use tokio::sync::oneshot;
 
 use crate::jobs::{invariants_hold, queue_orders, up_to_last_reports};
-use crate::world::{Backend, Command, Engine, Order, platform};
+use crate::world::{Backend, Engine, JobCommand, Order, platform};
 
 /// The number of jobs that end at the same time, each in its own lane.
 const LANES: usize = 12;
@@ -16,7 +16,11 @@ const LANES: usize = 12;
 /// The number of rounds on one store. It is limited because the invariant check reads the whole store.
 const ROUNDS: usize = 50 * LANES;
 
-const COMMANDS: [Command; 3] = [Command::Cancel, Command::ForceComplete, Command::Retry];
+const COMMANDS: [JobCommand; 3] = [
+    JobCommand::Cancel,
+    JobCommand::ForceComplete,
+    JobCommand::Retry,
+];
 
 /// For each command, how often the operator won and how often the worker won.
 type Wins = [[usize; 2]; 3];

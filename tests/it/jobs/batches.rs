@@ -13,7 +13,8 @@ use core_domain::use_case::provisioning::{
 
 use super::audit::invariants_hold;
 use crate::world::{
-    Command, Engine, FakeProvider, Order, Plain, Work, lane, on_every_store, platform, work_alone,
+    Engine, FakeProvider, JobCommand, Order, Plain, Work, lane, on_every_store, platform,
+    work_alone,
 };
 
 on_every_store! {
@@ -115,7 +116,7 @@ async fn a_refused_outcome_does_not_affect_others_in_its_batch(world: Engine) {
     let taken = worker.commit(&[], 5).await.claimed.unwrap();
     let finished = attempt(&worker, &taken).await;
     let lost = &taken[2].claimed.job_id;
-    world.operate(Command::Cancel, lost).await.unwrap();
+    world.operate(JobCommand::Cancel, lost).await.unwrap();
     let committed = worker.commit(&finished, 5).await;
     for (settled, held) in committed.results.into_iter().zip(&taken) {
         let id = &held.claimed.job_id;
@@ -269,7 +270,7 @@ async fn one_read_returns_for_each_job_whether_it_is_held(world: Engine) {
     let mut jobs = worker.claim(4).await.unwrap();
     assert_eq!(worker.are_held(&jobs).await.unwrap(), [true; 4]);
     world
-        .operate(Command::Cancel, &jobs[1].job_id)
+        .operate(JobCommand::Cancel, &jobs[1].job_id)
         .await
         .unwrap();
     jobs[2].fence -= 1;

@@ -8,7 +8,7 @@ use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::{Outcome, Unsupervised};
 
 use super::audit::invariants_hold;
-use crate::world::{Command, Engine, Fault, Rng, on_every_store};
+use crate::world::{Engine, Fault, JobCommand, Rng, on_every_store};
 
 on_every_store! {
     Engine: a_job_runs_to_its_end, provider_faults_never_create_an_object_twice,
@@ -100,7 +100,7 @@ async fn the_lane_of_a_cancelled_job_pauses_until_its_lease_would_have_expired()
     let running = world.create(0).await;
     let held = world.worker().claim(1).await.unwrap();
     let next = world.create(0).await;
-    world.operate(Command::Cancel, &running).await.unwrap();
+    world.operate(JobCommand::Cancel, &running).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Idle);
     let outcome = world.worker().run(&held[0], &Unsupervised).await.unwrap();
     assert_eq!(outcome, Outcome::LeaseLost);

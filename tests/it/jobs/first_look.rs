@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::audit::invariants_hold;
 use super::undo::{create, let_stale_effects_land, only_undoing};
-use crate::world::{Command, Engine, FakeProvider, Fault, on_every_store};
+use crate::world::{Engine, FakeProvider, Fault, JobCommand, on_every_store};
 
 on_every_store! {
     Engine:
@@ -29,7 +29,7 @@ async fn history(world: &Engine, id: &JobId) -> Vec<JobEvent> {
 }
 
 async fn cancel_and_undo(world: &Engine, id: &JobId) -> Job {
-    world.operate(Command::Cancel, id).await.unwrap();
+    world.operate(JobCommand::Cancel, id).await.unwrap();
     let_stale_effects_land(world);
     world.until_idle().await;
     let undo = only_undoing(world, id).await;
@@ -56,7 +56,7 @@ async fn a_step_without_a_stored_observation_is_not_undone(world: Engine) {
     assert_eq!(told.reason, Some(format!("left: {UNKNOWN}")));
     invariants_hold(&world).await;
     // The retry observes an object that existed before it.
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
     assert_eq!(
@@ -123,7 +123,7 @@ async fn objects_that_existed_before_a_job_remain_after_its_undo() {
                 break;
             }
             world.worker().recover().await.unwrap();
-            world.operate(Command::Cancel, &id).await.unwrap();
+            world.operate(JobCommand::Cancel, &id).await.unwrap();
             let_stale_effects_land(&world);
             world.until_idle().await;
             let left = world.provider.names();

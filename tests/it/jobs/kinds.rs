@@ -11,7 +11,7 @@ use core_domain::use_case::provisioning::{
 };
 
 use super::audit::invariants_hold;
-use crate::world::{Command, Engine, Fault, MakeObject, Order, on_every_store, work_alone};
+use crate::world::{Engine, Fault, JobCommand, MakeObject, Order, on_every_store, work_alone};
 
 on_every_store! {
     Engine:
@@ -77,7 +77,7 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     assert_eq!(job.failure_kind, Some(FailureKind::DeadlineExceeded));
     let pending = DlqQuery::with_status(Some(DlqStatus::Pending));
     assert_eq!(world.list::<DeadLetter>(pending).await.len(), 1);
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
     invariants_hold(&world).await;
 }
@@ -99,7 +99,7 @@ async fn a_job_of_an_unknown_kind_fails_15_minutes_after_its_deadline_and_frees_
     let next = world.create(0).await;
     assert_eq!(stranger.claim(9).await.unwrap()[0].job_id, next);
     invariants_hold(&world).await;
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     world.tick(31);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
@@ -133,10 +133,10 @@ async fn commands_for_jobs_of_an_unknown_kind_are_refused_as_unavailable() {
     let queued = world.create_removal(1).await;
     let knows = work_alone();
     for (command, job) in [
-        (Command::Retry, &failed),
-        (Command::ForceComplete, &failed),
-        (Command::ForceComplete, &queued),
-        (Command::Cancel, &queued),
+        (JobCommand::Retry, &failed),
+        (JobCommand::ForceComplete, &failed),
+        (JobCommand::ForceComplete, &queued),
+        (JobCommand::Cancel, &queued),
     ] {
         let before = world.job(job).await;
         let refused = world.operate_knowing(&knows, command, job).await;
@@ -147,7 +147,9 @@ async fn commands_for_jobs_of_an_unknown_kind_are_refused_as_unavailable() {
     let refused = world.replay(&knows, &entry).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
     // A retry of a queued job runs no hook.
-    let job = world.operate_knowing(&knows, Command::Retry, &queued).await;
+    let job = world
+        .operate_knowing(&knows, JobCommand::Retry, &queued)
+        .await;
     assert_eq!(job.unwrap().status, JobStatus::Queued);
     invariants_hold(&world).await;
 }

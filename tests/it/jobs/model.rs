@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use super::audit::invariants_hold;
-use crate::world::{Backend, Command, Engine, Undoable, lane, work_alone};
+use crate::world::{Backend, Engine, JobCommand, Undoable, lane, work_alone};
 
 /// The report of a worker about a job that it holds, or held.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ enum Step {
     Recover,
     Tick(u64),
     /// A command of an operator. The flag states whether the process knows every kind.
-    Operate(Command, usize, bool),
+    Operate(JobCommand, usize, bool),
     Replay(usize),
     Hold(usize, bool),
     HoldAll(bool),
@@ -88,10 +88,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Work::HandBack),
     ];
     let command = prop_oneof![
-        2 => Just(Command::Retry),
-        2 => Just(Command::Cancel),
-        1 => Just(Command::ForceComplete),
-        1 => Just(Command::Signal),
+        2 => Just(JobCommand::Retry),
+        2 => Just(JobCommand::Cancel),
+        1 => Just(JobCommand::ForceComplete),
+        1 => Just(JobCommand::Signal),
     ];
     prop_oneof![
         3 => (0_usize..3, kind).prop_map(|(lane, kind)| Step::Create { lane, kind }),
@@ -248,14 +248,14 @@ async fn must_not_continue(world: &Engine, job: &Job, forces: bool) -> bool {
 }
 
 /// Checks that a command succeeds exactly in the statuses of the table, and never skips a hook.
-async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
+async fn operate(world: &Engine, command: JobCommand, id: &JobId, knows: bool) {
     let before = world.job(id).await;
     let by = match command {
-        Command::Signal => JobTransition::Wake,
-        Command::Cancel => JobTransition::Cancel,
-        Command::ForceComplete => JobTransition::ForceComplete,
-        Command::Retry if before.status == JobStatus::Failed => JobTransition::Retry,
-        Command::Retry => JobTransition::Reschedule,
+        JobCommand::Signal => JobTransition::Wake,
+        JobCommand::Cancel => JobTransition::Cancel,
+        JobCommand::ForceComplete => JobTransition::ForceComplete,
+        JobCommand::Retry if before.status == JobStatus::Failed => JobTransition::Retry,
+        JobCommand::Retry => JobTransition::Reschedule,
     };
     let kinds = work_alone();
     let knows = knows || kinds.contains(&before.kind);

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 
 use super::audit::invariants_hold;
 use crate::world::{
-    ALL_JOBS, Command, Engine, Fault, Order, Removal, Work, lane, on_every_store, platform,
+    ALL_JOBS, Engine, Fault, JobCommand, Order, Removal, Work, lane, on_every_store, platform,
 };
 
 on_every_store! {
@@ -145,7 +145,7 @@ async fn an_ended_job_is_never_claimed(world: Engine) {
     world.provider.script([Fault::Permanent]);
     let mut ended = vec![world.create(0).await, world.create_plain(1).await];
     world.until_idle().await;
-    for command in [Command::Cancel, Command::ForceComplete] {
+    for command in [JobCommand::Cancel, JobCommand::ForceComplete] {
         let job = world.create(2).await;
         world.operate(command, &job).await.unwrap();
         ended.push(job);

@@ -8,7 +8,7 @@ use core_domain::use_case::provisioning::{Outcome, Unsupervised};
 use futures_util::future::join_all;
 
 use super::audit::invariants_hold;
-use crate::world::{Command, Engine, Fault, lane, on_every_store};
+use crate::world::{Engine, Fault, JobCommand, lane, on_every_store};
 
 on_every_store! {
     Engine:
@@ -56,7 +56,7 @@ async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
     let world = Arc::new(Engine::memory().await);
     for round in 0..200 {
         let id = world.create(round % 5).await;
-        let command = [Command::Cancel, Command::ForceComplete][round % 2];
+        let command = [JobCommand::Cancel, JobCommand::ForceComplete][round % 2];
         let (worker, operator, target) = (world.worker(), Arc::clone(&world), id.clone());
         let operation = tokio::spawn(async move { operator.operate(command, &target).await });
         let outcome = worker.run_one(&Unsupervised).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_retried_job_takes_the_position_of_a_new_job_of_its_kind(world: Engine
                 let entry = failed.dlq_entry_id.unwrap();
                 world.replay(&world.kinds, &entry).await.unwrap();
             } else {
-                world.operate(Command::Retry, job).await.unwrap();
+                world.operate(JobCommand::Retry, job).await.unwrap();
             }
         }
         assert_eq!(order_of(&world, 3).await, [removal, waiting, work]);
@@ -137,7 +137,7 @@ async fn a_held_job_does_not_block_a_retried_deprovision() {
     world.run_one().await;
     let held = world.create(0).await;
     world.hold(&HoldScope::Kind("work".into()), true).await;
-    world.operate(Command::Retry, &removal).await.unwrap();
+    world.operate(JobCommand::Retry, &removal).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
     assert_eq!(world.status(&removal).await, JobStatus::Completed);
     assert!(world.worker().claim(9).await.unwrap().is_empty());

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::audit::invariants_hold;
-use crate::world::{Command, Engine, Fault, Undoable, on_every_store};
+use crate::world::{Engine, Fault, JobCommand, Undoable, on_every_store};
 
 on_every_store! {
     Engine:
@@ -83,7 +83,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     let (id, worker, claimed) = start_undoable(&world, 2).await;
     let later = world.create(0).await;
     let running = world.job(&id).await;
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     let kind = format!("{}.undo", Undoable::NAME);
     assert_eq!((undo.kind, undo.status), (kind, JobStatus::Queued));
@@ -105,7 +105,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     assert_eq!(world.run_one().await, Outcome::Idle);
     let stale = worker.run(&claimed, &Unsupervised).await.unwrap();
     assert_eq!(stale, Outcome::LeaseLost);
-    world.operate(Command::Retry, &undo.id).await.unwrap();
+    world.operate(JobCommand::Retry, &undo.id).await.unwrap();
     assert_eq!(
         world.run_one().await,
         Outcome::Idle,
@@ -129,7 +129,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     assert_eq!(of_undo, ["site", "db"]);
     invariants_hold(&world).await;
     let stopped = world.job(&id).await;
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     world.until_idle().await;
     let done = world.job(&id).await;
     assert_eq!(done.status, JobStatus::Completed);
@@ -146,7 +146,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     invariants_hold(&world).await;
 }
 
-async fn is_refused(world: &Engine, command: Command, id: &JobId, allowed: &[&str]) {
+async fn is_refused(world: &Engine, command: JobCommand, id: &JobId, allowed: &[&str]) {
     let before = world.job(id).await;
     match world.operate(command, id).await.unwrap_err() {
         Error::InvalidState {
@@ -165,17 +165,17 @@ async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
     world.run_one().await;
     let entry = world.job(&id).await.dlq_entry_id.unwrap();
     world.replay(&world.kinds, &entry).await.unwrap();
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     let still = async || {
-        is_refused(&world, Command::Retry, &id, &["QUEUED", "WAITING"]).await;
+        is_refused(&world, JobCommand::Retry, &id, &["QUEUED", "WAITING"]).await;
         let forced = ["QUEUED", "WAITING", "RUNNING"];
-        is_refused(&world, Command::ForceComplete, &id, &forced).await;
+        is_refused(&world, JobCommand::ForceComplete, &id, &forced).await;
         let replayed = world.replay(&world.kinds, &entry).await.unwrap_err();
         assert_eq!(replayed.code().as_str(), "DLQ_ENTRY_NOT_REPLAYABLE");
         is_refused(
             &world,
-            Command::Cancel,
+            JobCommand::Cancel,
             &id,
             &["QUEUED", "WAITING", "RUNNING"],
         )
@@ -188,7 +188,7 @@ async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
     still().await;
     world.worker().run(&claimed, &Unsupervised).await.unwrap();
     assert_eq!(world.status(&undo.id).await, JobStatus::Completed);
-    world.operate(Command::ForceComplete, &id).await.unwrap();
+    world.operate(JobCommand::ForceComplete, &id).await.unwrap();
     let forced = world.job(&id).await;
     assert_eq!(forced.steps[0].status, StepStatus::Skipped);
     assert_eq!(
@@ -204,7 +204,7 @@ async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
     let (id, ..) = start_undoable(&world, 1).await;
     let attempts = (0..12).map(|_| {
         let (world, id) = (Arc::clone(&world), id.clone());
-        tokio::spawn(async move { world.operate(Command::Cancel, &id).await })
+        tokio::spawn(async move { world.operate(JobCommand::Cancel, &id).await })
     });
     let attempts = join_all(attempts).await.into_iter();
     let counted = attempts.filter(|attempt| attempt.as_ref().unwrap().is_ok());
@@ -215,7 +215,7 @@ async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
 
 async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) {
     let (id, ..) = start_undoable(&world, 2).await;
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     // The last step created nothing, so its undo sends no request.
     world.provider.script([Fault::Permanent]);
@@ -238,31 +238,43 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
     assert_eq!(statuses(&world, &id).await[0], StepStatus::Undone);
     assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
     // Once more, but this time the job is retried before its undo is.
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     let worker = world.worker();
     let again = worker.claim(1).await.unwrap();
     assert_eq!(again[0].job_id, id);
     let look = Report::Look(0, FirstObservation::Absent);
     worker.report(&again[0], look).await.unwrap();
     world.provider.put(&format!("{id}-db"));
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     let second = undoing(&world, &id).await.remove(0);
     assert_ne!(second.id, undo.id);
     world.provider.script([Fault::Permanent]);
     let_stale_effects_land(&world);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
-    world.operate(Command::Retry, &id).await.unwrap();
-    is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
+    world.operate(JobCommand::Retry, &id).await.unwrap();
+    is_refused(
+        &world,
+        JobCommand::Retry,
+        &second.id,
+        &["QUEUED", "WAITING"],
+    )
+    .await;
     let entry = world.job(&second.id).await.dlq_entry_id.unwrap();
     assert!(world.replay(&world.kinds, &entry).await.is_err());
     // The undo cannot be retried either after the job was retried and failed, because it is no longer a cancelled job.
     world.provider.script([Fault::Permanent]);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
-    is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
+    is_refused(
+        &world,
+        JobCommand::Retry,
+        &second.id,
+        &["QUEUED", "WAITING"],
+    )
+    .await;
     assert!(world.replay(&world.kinds, &entry).await.is_err());
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     world
-        .operate(Command::ForceComplete, &second.id)
+        .operate(JobCommand::ForceComplete, &second.id)
         .await
         .unwrap();
     world.until_idle().await;
@@ -275,11 +287,11 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
 async fn a_job_that_has_done_nothing_is_not_undone() {
     let world = Engine::memory().await;
     let id = create(&world).await;
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     assert!(undoing(&world, &id).await.is_empty());
     let id = world.create(1).await;
     world.worker().claim(1).await.unwrap();
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     assert!(
         undoing(&world, &id).await.is_empty(),
         "its kind cannot be undone"
@@ -299,7 +311,7 @@ async fn a_waiting_step_is_undone() {
     worker.report(&claimed, wait).await.unwrap();
     world.provider.put(&format!("{id}-db"));
     world.tick(MAX_STEP_DURATION.as_secs());
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     assert_eq!(
         world.run_one().await,
         Outcome::Left(JobStatus::Completed),
@@ -319,7 +331,7 @@ async fn a_step_of_a_lost_worker_is_undone_after_its_request_must_have_arrived()
     world.worker().run_timers().await.unwrap();
     let reaped = world.job(&id).await;
     assert_eq!(reaped.status, JobStatus::Queued);
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     assert_eq!(undo.run_at, reaped.updated_at.plus(MAX_STEP_DURATION));
     invariants_hold(&world).await;
@@ -329,11 +341,11 @@ async fn a_step_of_a_lost_worker_is_undone_after_its_request_must_have_arrived()
 async fn a_cancelled_undo_is_not_undone_and_its_job_can_be_retried() {
     let world = Engine::memory().await;
     let (id, ..) = start_undoable(&world, 1).await;
-    world.operate(Command::Cancel, &id).await.unwrap();
+    world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     let_stale_effects_land(&world);
     assert_eq!(world.worker().claim(1).await.unwrap()[0].job_id, undo.id);
-    world.operate(Command::Cancel, &undo.id).await.unwrap();
+    world.operate(JobCommand::Cancel, &undo.id).await.unwrap();
     assert!(undoing(&world, &undo.id).await.is_empty());
     let left = [
         StepStatus::Abandoned,
@@ -341,7 +353,7 @@ async fn a_cancelled_undo_is_not_undone_and_its_job_can_be_retried() {
         StepStatus::Pending,
     ];
     assert_eq!(statuses(&world, &id).await, left);
-    world.operate(Command::Retry, &id).await.unwrap();
+    world.operate(JobCommand::Retry, &id).await.unwrap();
     world.tick(31);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
@@ -356,7 +368,7 @@ async fn after_a_crash_anywhere_an_undo_is_completed() {
             let world = Engine::memory().await;
             let (id, ..) = start_undoable(&world, 2).await;
             world.provider.put(&format!("{id}-site"));
-            world.operate(Command::Cancel, &id).await.unwrap();
+            world.operate(JobCommand::Cancel, &id).await.unwrap();
             let_stale_effects_land(&world);
             world.provider.script([fault]);
             let died = world.dies_after(units).await;
@@ -365,7 +377,7 @@ async fn after_a_crash_anywhere_an_undo_is_completed() {
             assert_eq!(undo.status, JobStatus::Completed, "{units} units: {undo:?}");
             assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
             invariants_hold(&world).await;
-            world.operate(Command::Retry, &id).await.unwrap();
+            world.operate(JobCommand::Retry, &id).await.unwrap();
             world.until_idle().await;
             assert_eq!(world.provider.names().len(), 3);
             invariants_hold(&world).await;

@@ -9,7 +9,7 @@ use core_local::FaultMoment;
 use super::others::BY_HAND;
 use super::scenarios::{Request, SCENARIOS, Scenario};
 use super::snapshot::Snapshot;
-use crate::world::{Calls, Command, Platforms, on_every_store};
+use crate::world::{Calls, JobCommand, Platforms, on_every_store};
 
 /// The provider's operations that jobs use.
 const PROVIDER_CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
@@ -139,7 +139,7 @@ async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
             assert!(world.has_failed(), "{context}");
             assert_eq!(world.status(&job).await, JobStatus::Failed, "{context}");
             world.refuse_nothing();
-            world.operate(Command::Retry, &job).await.unwrap();
+            world.operate(JobCommand::Retry, &job).await.unwrap();
             world.until_idle().await;
             assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
             let now = Snapshot::of(&world, &platform).await;
@@ -162,7 +162,7 @@ async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
                 assert!(units > 3, "a run of {scenario:?} has only {units} units");
                 break;
             }
-            world.operate(Command::Cancel, &job).await.unwrap();
+            world.operate(JobCommand::Cancel, &job).await.unwrap();
             if died {
                 world.worker().recover().await.unwrap();
             }
@@ -176,7 +176,7 @@ async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
             assert_eq!(now.others, before.others, "{context}");
             assert_eq!(now.routed, before.routed, "{context}");
             // The request can be made again.
-            world.operate(Command::Retry, &job).await.unwrap();
+            world.operate(JobCommand::Retry, &job).await.unwrap();
             world.until_idle().await;
             let now = Snapshot::of(&world, &platform).await;
             assert_eq!(now, undisturbed, "{context}");

@@ -9,7 +9,7 @@ use core_domain::registry::{
 use core_domain::use_case::registry::{entity, feature};
 
 use super::onboarding::start;
-use crate::world::{Command, Platforms, as_operator, on_every_store};
+use crate::world::{JobCommand, Platforms, as_operator, on_every_store};
 
 on_every_store! { Platforms: a_cancelled_onboarding_keeps_a_platform_that_others_use }
 
@@ -67,7 +67,7 @@ async fn start_and_run(world: &Platforms) -> Onboarding {
 
 async fn cancel_onboarding(world: &Platforms, onboarding: &Onboarding) -> Job {
     let job = &onboarding.job_id;
-    world.operate(Command::Cancel, job).await.unwrap();
+    world.operate(JobCommand::Cancel, job).await.unwrap();
     world.until_idle().await;
     let mut jobs = world.jobs().await;
     jobs.retain(|undo| undo.is_undo() && undo.parent_job_id.as_ref() == Some(job));

@@ -8,7 +8,7 @@ use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::resource;
 use serde_json::json;
 
-use crate::world::{Command, Platforms, as_operator, on_every_store};
+use crate::world::{JobCommand, Platforms, as_operator, on_every_store};
 
 on_every_store! {
     Platforms:
@@ -113,7 +113,7 @@ async fn removing_an_environment_during_a_platform_removal_removes_nothing_else(
     enter_by_hand(&world, platform, &entity, "by-hand").await;
     let of_dev = world.deprovision(platform, Environment::Dev).await;
     world.hard_delete(platform).await;
-    world.operate(Command::Retry, &of_dev).await.unwrap();
+    world.operate(JobCommand::Retry, &of_dev).await.unwrap();
     world.run_one().await;
     assert_eq!(world.status(&of_dev).await, JobStatus::Completed);
     assert!(world.find::<Platform>(platform).await.unwrap().purging);
@@ -130,7 +130,7 @@ async fn a_force_completed_removal_purges_nothing_and_can_be_repeated() {
     world.hard_delete(platform).await;
     let removal = world.jobs().await.remove(0).id;
     world
-        .operate(Command::ForceComplete, &removal)
+        .operate(JobCommand::ForceComplete, &removal)
         .await
         .unwrap();
     assert!(world.find::<Platform>(platform).await.unwrap().purging);
@@ -204,7 +204,7 @@ async fn objects_that_existed_before_a_cancelled_job_remain() {
         // The worker dies in the middle of the steps.
         assert!(world.dies_after(6).await);
         world.worker().recover().await.unwrap();
-        world.operate(Command::Cancel, &job).await.unwrap();
+        world.operate(JobCommand::Cancel, &job).await.unwrap();
         world.until_idle().await;
         assert_eq!(world.objects(platform).await, before, "{forgotten}");
     }

@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::others::{ANNEX, Others};
 use super::snapshot::Snapshot;
-use crate::world::{Calls, Command, Platforms, as_operator};
+use crate::world::{Calls, JobCommand, Platforms, as_operator};
 
 /// The request that queues the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,10 @@ impl Scenario {
         }
         world.until_idle().await;
         let done = world.set_up("engines").await;
-        world.operate(Command::Cancel, &done.job_id).await.unwrap();
+        world
+            .operate(JobCommand::Cancel, &done.job_id)
+            .await
+            .unwrap();
         let platform = done.platform_id;
         Others::create(world, &platform).await;
         for request in self.before {

@@ -9,15 +9,15 @@ use core_domain::port::{Store, transact};
 use core_domain::provisioning::LaneKey;
 use core_domain::use_case::provisioning::{JobKind, enqueue};
 use core_storage::fault::FaultStore;
+use core_testkit::{OpenStore, manual_clock};
 
-use super::stores::{StoreGuard, faulty};
-use super::{Backend, FakeProvider, Order, Plain, Removal, Work, World, clock, kinds};
+use super::{Backend, FakeProvider, Order, Plain, Removal, Work, World, kinds};
 
 pub(crate) type Engine = World<FakeProvider>;
 
 impl Engine {
     pub(crate) async fn on(backend: Backend) -> Self {
-        let clock = clock();
+        let clock = manual_clock();
         let opened = backend.open(clock.clone()).await;
         Self::over(opened, clock, FakeProvider::default(), kinds::all())
     }
@@ -29,10 +29,11 @@ impl Engine {
     /// Creates an engine in memory over a store that can inject failures. Also returns a store over the same rows
     /// without failures.
     pub(crate) fn faulty(provider: FakeProvider) -> (Self, FaultStore, Arc<dyn Store>) {
-        let clock = clock();
-        let (store, faults, view) = faulty(clock.clone());
-        let keeps: StoreGuard = Box::new(());
-        let world = Self::over((store, keeps), clock, provider, kinds::all());
+        let clock = manual_clock();
+        let opened = OpenStore::in_memory(clock.clone());
+        let view = Arc::clone(&opened.store);
+        let (opened, faults) = opened.faulty();
+        let world = Self::over(opened, clock, provider, kinds::all());
         (world, faults, view)
     }
 
@@ -85,8 +86,8 @@ impl Deref for FaultyEngine {
 
 impl FaultyEngine {
     pub(crate) async fn on(backend: Backend) -> Self {
-        let clock = clock();
-        let (opened, faults) = backend.open_faulty(clock.clone()).await;
+        let clock = manual_clock();
+        let (opened, faults) = backend.open(clock.clone()).await.faulty();
         let provider = FakeProvider::default();
         Self {
             engine: World::over(opened, clock, provider, kinds::all()),

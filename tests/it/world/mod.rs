@@ -12,19 +12,20 @@ mod rng;
 mod stores;
 mod suites;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::access::{RecordKey, authorize_job, authorize_operator};
-use core_domain::kernel::{
-    Caller, Context, DlqEntryId, Entropy, JobId, Result, Stored, Timestamp, grant,
-};
+use core_domain::access::{RecordKey, authorize_operator};
+use core_domain::kernel::{Caller, Context, DlqEntryId, Entropy, JobId, Result, Stored};
 use core_domain::port::{Infrastructure, Mode, Persisted, Store, UnitOfWork, Within, transact};
 use core_domain::provisioning::{HoldScope, Job, JobQuery, JobStatus};
 use core_domain::testing::{ManualClock, MemoryBlobs, SeededEntropy};
 use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
+use core_testkit::OpenStore;
 
 pub(crate) use call::Call;
+pub(crate) use core_testkit::{Backend, JobCommand};
 pub(crate) use engine::{Engine, FaultyEngine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
@@ -32,7 +33,7 @@ pub(crate) use platforms::{Calls, Platforms, as_operator};
 pub(crate) use process::{Server, built, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
-pub(crate) use stores::{Backend, DyingStore, YieldingStore, on_every_store};
+pub(crate) use stores::{DyingStore, YieldingStore, on_every_store};
 pub(crate) use suites::{
     FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, sign_up, site_archive,
 };
@@ -44,36 +45,18 @@ pub(crate) struct World<P> {
     pub(crate) provider: Arc<P>,
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    _keeps: stores::StoreGuard,
-}
-
-/// A command of an operator for a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    Retry,
-    Cancel,
-    ForceComplete,
-    Signal,
-}
-
-fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
+    _resources: Box<dyn Any + Send + Sync>,
 }
 
 impl<P: Infrastructure + 'static> World<P> {
-    fn over(
-        (store, keeps): (Arc<dyn Store>, stores::StoreGuard),
-        clock: Arc<ManualClock>,
-        provider: P,
-        kinds: Kinds,
-    ) -> Self {
+    fn over(opened: OpenStore, clock: Arc<ManualClock>, provider: P, kinds: Kinds) -> Self {
         Self {
-            store,
+            store: opened.store,
             clock,
             provider: Arc::new(provider),
             kinds: Arc::new(kinds),
             entropy: Arc::new(SeededEntropy::new(7)),
-            _keeps: keeps,
+            _resources: opened.resources,
         }
     }
 
@@ -193,7 +176,7 @@ impl<P: Infrastructure + 'static> World<P> {
         self.until_idle().await;
     }
 
-    pub(crate) async fn operate(&self, command: Command, job: &JobId) -> Result<Job> {
+    pub(crate) async fn operate(&self, command: JobCommand, job: &JobId) -> Result<Job> {
         self.operate_knowing(&self.kinds, command, job).await
     }
 
@@ -201,38 +184,18 @@ impl<P: Infrastructure + 'static> World<P> {
     pub(crate) async fn operate_knowing(
         &self,
         kinds: &Kinds,
-        command: Command,
+        command: JobCommand,
         job: &JobId,
     ) -> Result<Job> {
-        let cx = &self.operator();
-        let operator = &authorize_operator(cx)?;
-        let done = transact(self.store.as_ref(), |uow, _| {
-            Box::pin(async move {
-                match command {
-                    Command::Retry => provisioning::retry(cx, operator, uow, kinds, job).await,
-                    Command::Cancel => {
-                        provisioning::cancel(cx, operator, uow, kinds, job, None).await
-                    }
-                    Command::ForceComplete => {
-                        provisioning::force_complete(cx, operator, uow, kinds, job).await
-                    }
-                    Command::Signal => {
-                        let job = authorize_job::<grant::JobCreate>(cx, uow, job).await?;
-                        provisioning::signal(cx, &job, uow, kinds).await
-                    }
-                }
-            })
-        });
-        Ok(done.await?.into_inner())
+        let (store, cx) = (self.store.as_ref(), &self.operator());
+        let done = core_testkit::run_command(store, kinds, cx, command, job).await;
+        Ok(done?.into_inner())
     }
 
     pub(crate) async fn replay(&self, kinds: &Kinds, entry: &DlqEntryId) -> Result<Job> {
-        let cx = &self.operator();
-        let operator = &authorize_operator(cx)?;
-        let replayed = transact(self.store.as_ref(), |uow, _| {
-            Box::pin(provisioning::replay(cx, operator, uow, kinds, entry))
-        });
-        Ok(replayed.await?.into_inner())
+        let (store, cx) = (self.store.as_ref(), &self.operator());
+        let replayed = core_testkit::replay(store, kinds, cx, entry).await;
+        Ok(replayed?.into_inner())
     }
 
     /// Sets or releases a hold.

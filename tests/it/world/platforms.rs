@@ -10,7 +10,7 @@ use core_domain::kernel::{
     Caller, Context, Email, Environment, JobId, Line, OrganizationName, PersonName, PlatformId,
     Slug,
 };
-use core_domain::port::{ProviderError, Store, transact};
+use core_domain::port::{ProviderError, transact};
 use core_domain::registry::{PlatformStatus, Resource, ResourceQuery};
 use core_domain::testing::{ManualClock, MemoryDns};
 use core_domain::use_case::iam::user::{SignUp, sign_up};
@@ -20,9 +20,9 @@ use core_domain::use_case::registry::tenant::{self, OrganizationSetUp};
 use core_domain::use_case::registry::{platform, register_kinds};
 use core_local::{FaultMoment, Faults, LocalConfig, LocalInfrastructure};
 use core_storage::fault::FaultStore;
+use core_testkit::{OpenStore, manual_clock};
 
-use super::stores::{StoreGuard, faulty};
-use super::{Backend, World, clock};
+use super::{Backend, World};
 
 /// The URL of IAM in the configuration of auth workers.
 const IAM: &str = "http://iam.test";
@@ -77,7 +77,7 @@ pub(crate) use as_operator;
 
 impl Platforms {
     pub(crate) async fn on(backend: Backend) -> Self {
-        let clock = clock();
+        let clock = manual_clock();
         let opened = backend.open(clock.clone()).await;
         Self::over(opened, clock).await
     }
@@ -88,12 +88,12 @@ impl Platforms {
 
     /// Creates platforms in memory over a store that can inject failures.
     pub(crate) async fn faulty() -> (Self, FaultStore) {
-        let clock = clock();
-        let (store, faults, _) = faulty(clock.clone());
-        (Self::over((store, Box::new(())), clock).await, faults)
+        let clock = manual_clock();
+        let (opened, faults) = OpenStore::in_memory(clock.clone()).faulty();
+        (Self::over(opened, clock).await, faults)
     }
 
-    async fn over((store, keeps): (Arc<dyn Store>, StoreGuard), clock: Arc<ManualClock>) -> Self {
+    async fn over(mut opened: OpenStore, clock: Arc<ManualClock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let trap = Trap::default();
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
@@ -102,8 +102,8 @@ impl Platforms {
         let local = LocalInfrastructure::open(config).await.unwrap();
         let dns = Arc::new(MemoryDns::default());
         let kinds = register_kinds(Kinds::new(), dns.clone(), IAM).unwrap();
-        let keeps: StoreGuard = Box::new((keeps, folder));
-        let world = World::over((store, keeps), clock, local, kinds);
+        opened.resources = Box::new((opened.resources, folder));
+        let world = World::over(opened, clock, local, kinds);
         Self {
             world,
             trap,

@@ -3,12 +3,12 @@
 use core_http::kernel::testing::Answer;
 use core_storage::testing::TestDatabase;
 use core_suite::{Suite, SuiteBuilder};
+use core_testkit::sqlx_pool;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::stores::sqlx_pool;
 use super::{Backend, Call};
 
 pub(crate) const SERVICE_KEY: &str = "whole-suite-service-key";

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::harness::{FailingOperation, UploadHarness};
-use crate::world::{JobAction, SITE, operator, platform_path};
+use crate::world::{JobCommand, SITE, operator, platform_path};
 
 const KEY: (&str, &str) = ("idempotency-key", "build-1");
 const OTHER_SITE: &[u8] = b"index.html";
@@ -139,7 +139,7 @@ async fn the_content_of_a_failed_deployment_can_be_deployed_again_at_once() {
 async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_new_one() {
     let harness = UploadHarness::new().await;
     let job = create_failed_deployment(&harness).await;
-    harness.world.operate(&job, JobAction::Retry).await;
+    harness.world.operate(&job, JobCommand::Retry).await;
     harness.world.run_jobs().await;
     let all = harness.deployments().await;
     let statuses: Vec<_> = all.iter().map(|deployment| deployment.status).collect();
@@ -162,8 +162,11 @@ async fn a_retry_of_the_cleanup_after_an_active_deployment_does_not_deploy_again
     *harness.blobs.full.lock().unwrap() = Some(FailingOperation::Removal);
     harness.world.run_jobs().await;
     let job = harness.deployments().await[0].job_id.clone().unwrap();
-    harness.world.operate(job.as_str(), JobAction::Cancel).await;
-    harness.world.operate(job.as_str(), JobAction::Retry).await;
+    harness
+        .world
+        .operate(job.as_str(), JobCommand::Cancel)
+        .await;
+    harness.world.operate(job.as_str(), JobCommand::Retry).await;
     *harness.blobs.full.lock().unwrap() = None;
     harness.world.settle_jobs().await;
     let all = harness.deployments().await;
@@ -180,8 +183,8 @@ async fn a_retry_of_the_cleanup_after_an_active_deployment_does_not_deploy_again
 #[tokio::test]
 async fn a_deployment_ends_with_its_job_and_its_upload_is_removed() {
     for (how, status, repeated) in [
-        (JobAction::Cancel, "canceled", 202),
-        (JobAction::ForceComplete, "active", 200),
+        (JobCommand::Cancel, "canceled", 202),
+        (JobCommand::ForceComplete, "active", 200),
     ] {
         let harness = UploadHarness::new().await;
         let queued = harness.deploy(&[], SITE).await.expect(202);

@@ -9,7 +9,7 @@ use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
 use crate::world::{
-    HookedInfrastructure, JobAction, World, any_target, no_answer_error, operator, owner,
+    HookedInfrastructure, JobCommand, World, any_target, no_answer_error, operator, owner,
     platform_path,
 };
 
@@ -166,7 +166,7 @@ async fn a_job_polls_for_a_certificate_for_a_day_and_then_fails_with_the_hostnam
     assert_eq!(shop.statuses(&world).await, WAITING);
     assert!(shop.is_served(&world).await);
     // An operator's retry has the same time limit as a new job.
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     world.run_jobs().await;
     assert_eq!(status(&world, &job).await, "WAITING");
     world.provider.set_hostname_state(HostnameState::Active);
@@ -272,9 +272,9 @@ async fn a_deleted_domain_is_not_served_unless_it_was_added_again() {
     let removal = world.jobs(&shop.platform).await[0].clone();
     assert_eq!(removal["kind"], "domain.remove");
     let removal = removal["jobId"].as_str().unwrap();
-    world.operate(removal, JobAction::Cancel).await;
+    world.operate(removal, JobCommand::Cancel).await;
     shop.complete(&world).await;
-    world.operate(removal, JobAction::Retry).await;
+    world.operate(removal, JobCommand::Retry).await;
     world.run_jobs().await;
     assert_eq!(status(&world, removal).await, "COMPLETED");
     assert!(shop.is_served(&world).await);
@@ -391,13 +391,13 @@ async fn a_cancelled_job_stops_serving_the_hostname_and_can_be_retried() {
     let job = shop.add(&world).await;
     shop.create_dns_records(&world).await;
     world.run_jobs().await;
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     world.settle_jobs().await;
     assert!(!shop.is_served(&world).await);
     let stands = shop.statuses(&world).await;
     assert_eq!((&stands[0], &stands[2]), (&json!("failed"), &Value::Null));
     world.provider.set_hostname_state(HostnameState::Active);
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     assert_eq!(
         shop.statuses(&world).await[..2],
         ["verifying", "pending_issuance"].map(Value::from)
@@ -418,14 +418,14 @@ async fn a_retry_does_not_take_a_hostname_that_another_platform_has_verified_sin
     let job = before.add(&world).await;
     before.create_dns_records(&world).await;
     world.run_jobs().await;
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     world.settle_jobs().await;
     world.provider.set_hostname_state(HostnameState::Active);
     since.add(&world).await;
     since.create_dns_records(&world).await;
     world.run_jobs().await;
     assert_eq!(since.statuses(&world).await, ACTIVE);
-    let retried = world.try_to_operate(&job, JobAction::Retry).await;
+    let retried = world.try_to_operate(&job, JobCommand::Retry).await;
     assert_eq!(retried.unwrap_err().code(), Code::Conflict);
     world.run_jobs().await;
     assert_eq!(since.statuses(&world).await, ACTIVE);

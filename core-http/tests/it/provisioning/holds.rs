@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::world::{
-    Api, JobAction, World, on_every_store, operator, platform_path, send_concurrently,
+    Api, JobCommand, World, on_every_store, operator, platform_path, send_concurrently,
 };
 
 impl World {
@@ -83,7 +83,7 @@ async fn a_suspension_holds_all_jobs_but_removals_whatever_holds_are_released(wo
     assert_eq!(world.next_job().await, None);
     // An ended job is not held, even if its lane is.
     let ended = world.provision(&platform).await;
-    world.operate(&ended, JobAction::Cancel).await;
+    world.operate(&ended, JobCommand::Cancel).await;
     for shown in world.jobs(&platform).await {
         let held = shown["jobId"] != *ended;
         assert_eq!(shown["holdReason"].is_string(), held, "{shown}");

@@ -12,7 +12,7 @@ use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::world::{JobAction, World, operator, owner, plain_member, user_without_organization};
+use crate::world::{JobCommand, World, operator, owner, plain_member, user_without_organization};
 
 const JOBS: &str = "/api/v1/provision/jobs";
 
@@ -38,7 +38,7 @@ async fn a_failed_job_shows_its_error_and_step_and_only_operators_see_its_lease(
         [&running["status"], &running["startedAt"]],
         ["RUNNING", now]
     );
-    world.operate(&id, JobAction::Cancel).await;
+    world.operate(&id, JobCommand::Cancel).await;
     let mut shown = world.job(&id).await;
     let mut steps = ["d1", "kv", "r2", "queue", "worker", "pages"].map(step);
     // A claim starts the first step, so the object of that step may exist.
@@ -104,7 +104,7 @@ async fn the_progress_of_a_job_has_a_readable_message() {
     let claimed = world.worker().claim(1).await.unwrap();
     assert_eq!(claimed.len(), 1);
     told(1, 16, "kv").await;
-    world.operate(&id, JobAction::ForceComplete).await;
+    world.operate(&id, JobCommand::ForceComplete).await;
     // It is unknown whether the step in progress has taken effect.
     told(5, 100, "declared done by an operator").await;
 }
@@ -129,7 +129,7 @@ async fn a_list_has_the_matching_jobs_that_the_caller_can_see_newest_first() {
         jobs.push(world.provision(platform).await);
         world.tick(1);
     }
-    world.operate(&jobs[0], JobAction::Cancel).await;
+    world.operate(&jobs[0], JobCommand::Cancel).await;
     let of_second = format!("?platformId={second}");
     let queued_of_first = format!("?platformId={first}&status=QUEUED");
     let (operator, owner) = (operator(), owner(&first));
@@ -234,7 +234,7 @@ async fn a_long_poll_of_a_job_returns_when_the_job_ends_or_the_wait_expires() {
     let began = Instant::now();
     let ends = async {
         sleep(Duration::from_secs(4)).await;
-        world.operate(&id, JobAction::Cancel).await;
+        world.operate(&id, JobCommand::Cancel).await;
     };
     let (answer, ()) = tokio::join!(world.provisioning.get(&caller, &path), ends);
     assert_eq!(answer.expect(200).text("status"), "FAILED");

@@ -7,7 +7,7 @@ use core_domain::provisioning::JobLease;
 use serde_json::json;
 
 use super::{DEPROVISION, PLATFORM, platform_body};
-use crate::world::{JobAction, World, on_every_store, operator};
+use crate::world::{JobCommand, World, on_every_store, operator};
 
 #[tokio::test]
 async fn removals_run_before_queued_jobs_and_other_jobs_in_queue_order() {
@@ -27,7 +27,7 @@ async fn removals_run_before_queued_jobs_and_other_jobs_in_queue_order() {
     for id in [second, first].into_iter().chain(waiting) {
         assert_eq!(world.next_job().await, Some(id.clone()));
         // A cancelled job may have to be undone first.
-        world.operate(&id, JobAction::ForceComplete).await;
+        world.operate(&id, JobCommand::ForceComplete).await;
     }
     assert_eq!(world.next_job().await, None);
     let queued = world.audit("platform.deprovision_queued").await;
@@ -44,15 +44,15 @@ async fn a_retried_removal_runs_before_all_queued_jobs_again(world: World) {
     let waiting = world.provision(&platform).await;
     // The suspension holds the other job. A removal after it would wait forever.
     world.set_platform_status(&platform, "suspended").await;
-    world.operate(&removal, JobAction::Retry).await;
+    world.operate(&removal, JobCommand::Retry).await;
     assert_eq!(world.next_job().await.as_deref(), Some(&*removal));
     world.set_platform_status(&platform, "active").await;
     assert_eq!(world.next_job().await, Some(removal.clone()));
-    world.operate(&removal, JobAction::Cancel).await;
+    world.operate(&removal, JobCommand::Cancel).await;
     // A retried job that is not a removal moves to the end of its lane.
     let last = world.provision(&platform).await;
-    world.operate(&waiting, JobAction::Cancel).await;
-    world.operate(&waiting, JobAction::Retry).await;
+    world.operate(&waiting, JobCommand::Cancel).await;
+    world.operate(&waiting, JobCommand::Retry).await;
     assert_eq!(world.next_job().await, Some(last));
 }
 

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::world::{
-    Answer, JobAction, Person, World, on_every_store, operator, owner, platform_path,
+    Answer, JobCommand, Person, World, on_every_store, operator, owner, platform_path,
     user_without_organization,
 };
 
@@ -177,7 +177,7 @@ async fn persons_can_onboard_themselves_and_operators_any_existing_user() {
     // An onboarding that is forced to complete before its platform exists has no platform.
     let body = wanted("o3", "looms", &ada);
     let job = world.queue_job(&operator(), ONBOARD, body).await;
-    world.operate(&job, JobAction::ForceComplete).await;
+    world.operate(&job, JobCommand::ForceComplete).await;
     assert_eq!(world.audit("onboarding.failed").await.len(), 1);
     assert!(world.is_slug_available("looms").await);
 }

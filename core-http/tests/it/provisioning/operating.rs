@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use core_domain::access::authorize_job;
-use core_domain::kernel::{JobId, grant};
-use core_domain::port::{ProviderError, transact};
+use core_domain::port::ProviderError;
 use core_domain::provisioning::HoldScope;
 use core_domain::testing::MockInfrastructure;
-use core_domain::use_case::provisioning::{self, Unsupervised};
+use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{JobAction, SERVER_PATH, World, on_every_store, owner, platform_path};
+use crate::world::{JobCommand, SERVER_PATH, World, on_every_store, owner, platform_path};
 
 async fn a_failed_deployment_completes_when_its_job_is_retried_or_replayed(world: World) {
-    for how in [JobAction::Retry, JobAction::Replay] {
-        let platform = world
-            .create_platform(&format!("{how:?}").to_lowercase())
-            .await;
+    for is_replayed in [false, true] {
+        let slug = if is_replayed { "replayed" } else { "retried" };
+        let platform = world.create_platform(slug).await;
         world.provider.set_failing(true);
         let deployment = world.deployment(&platform, &owner(&platform)).await;
         world.run_jobs().await;
@@ -25,26 +22,24 @@ async fn a_failed_deployment_completes_when_its_job_is_retried_or_replayed(world
         let id = failed["jobId"].as_str().unwrap();
         assert!(failed["dlqEntryId"].is_string(), "{failed}");
         world.tick(1);
-        world.operate(id, how).await;
+        if is_replayed {
+            world.replay_job(id).await.unwrap();
+        } else {
+            world.operate(id, JobCommand::Retry).await;
+        }
         world.run_jobs().await;
         let done = world.job(id).await;
         assert_eq!(done["status"], "COMPLETED", "{done}");
-        assert_eq!(
-            done["replayCount"],
-            u64::from(matches!(how, JobAction::Replay))
-        );
+        assert_eq!(done["replayCount"], u64::from(is_replayed));
         assert!(done["error"].is_null() && done["failureKind"].is_null());
         // The failed deployment stays unchanged.
         let path = platform_path(&platform, &format!("/deployments/{deployment}"));
         let shown = world.cli.get(&owner(&platform), &path).await.expect(200);
         assert_eq!(shown.text("status"), "failure");
-        for (how, code) in [
-            (JobAction::Retry, "INVALID_STATE"),
-            (JobAction::Replay, "DLQ_ENTRY_NOT_REPLAYABLE"),
-        ] {
-            let refused = world.try_to_operate(id, how).await.unwrap_err();
-            assert_eq!(refused.code().as_str(), code);
-        }
+        let refused = world.try_to_operate(id, JobCommand::Retry).await;
+        assert_eq!(refused.unwrap_err().code().as_str(), "INVALID_STATE");
+        let refused = world.replay_job(id).await.unwrap_err();
+        assert_eq!(refused.code().as_str(), "DLQ_ENTRY_NOT_REPLAYABLE");
     }
     for action in ["job.retried", "job.replayed"] {
         assert_eq!(world.audit(action).await.len(), 1, "{action}");
@@ -60,17 +55,7 @@ async fn a_signal_resumes_a_waiting_job_and_is_audited(world: World) {
     let started = world.registry.post(&ada.caller(), path, start).await;
     let started = started.expect(202);
     let job = started.text("jobId");
-    let signal = async || {
-        let (cx, kinds) = (&world.cx(), world.app.kinds.as_ref());
-        let id = &JobId::parse(job).unwrap();
-        let done = transact(world.app.store.as_ref(), |uow, _| {
-            Box::pin(async move {
-                let scope = authorize_job::<grant::JobCreate>(cx, uow, id).await?;
-                provisioning::signal(cx, &scope, uow, kinds).await
-            })
-        });
-        done.await
-    };
+    let signal = async || world.try_to_operate(job, JobCommand::Signal).await;
     let early = signal().await.unwrap_err();
     assert_eq!(early.code().as_str(), "INVALID_STATE");
     world.run_jobs().await;
@@ -120,6 +105,6 @@ async fn the_error_of_a_job_reveals_nothing_about_the_server() {
         assert_eq!(shown["error"]["code"], code);
         assert_eq!(shown["error"]["message"], failure.to_string());
         assert!(!shown.to_string().contains("/srv"), "{shown}");
-        world.operate(&job, JobAction::ForceComplete).await;
+        world.operate(&job, JobCommand::ForceComplete).await;
     }
 }

@@ -245,7 +245,7 @@ async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orph
     assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
     let removal = world.jobs(&platform).await[0]["jobId"].clone();
     world
-        .operate(removal.as_str().unwrap(), crate::world::JobAction::Cancel)
+        .operate(removal.as_str().unwrap(), crate::world::JobCommand::Cancel)
         .await;
     assert_eq!(compare(true).await, [0, 1, 0]);
     assert!(!served().await);

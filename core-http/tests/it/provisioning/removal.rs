@@ -5,7 +5,7 @@ use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{JobAction, World, on_every_store, operator, owner, platform_path};
+use crate::world::{JobCommand, World, on_every_store, operator, owner, platform_path};
 
 impl World {
     async fn is_purged(&self, platform: &str) -> bool {
@@ -69,11 +69,11 @@ async fn a_platform_is_purged_only_after_all_its_objects_are_removed(world: Worl
 
     // Neither the removal of one environment nor a forced completion purges the platform.
     world.provider.set_failing(false);
-    world.operate(&of_dev, JobAction::Retry).await;
+    world.operate(&of_dev, JobCommand::Retry).await;
     world.run_jobs().await;
     assert_eq!(world.job(&of_dev).await["status"], "COMPLETED");
     assert_eq!(world.status(&platform).await, "deleted");
-    world.operate(&removal, JobAction::ForceComplete).await;
+    world.operate(&removal, JobCommand::ForceComplete).await;
     assert_eq!(world.job(&removal).await["status"], "COMPLETED");
     assert_eq!(world.status(&platform).await, "deleted");
     assert_eq!(world.provider.names().len(), 8);

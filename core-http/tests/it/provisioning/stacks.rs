@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{JobAction, World, on_every_store, operator, owner, platform_path};
+use crate::world::{JobCommand, World, on_every_store, operator, owner, platform_path};
 
 pub(super) const ACTIVATE: &str = "/api/v1/provision/stack/activate";
 pub(super) const DEACTIVATE: &str = "/api/v1/provision/stack/deactivate";
@@ -266,7 +266,7 @@ async fn a_stack_that_cannot_be_created_fails_and_completes_when_its_job_is_retr
     assert!(entries.len() == 5 && entries.iter().all(|entry| entry.ends_with("failed")));
     assert!(world.job(&job).await["dlqEntryId"].is_string());
     world.provider.set_failing(false);
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     assert_eq!(harness.status(&stack).await, "pending");
     world.settle_jobs().await;
     assert_eq!(harness.status(&stack).await, "active");
@@ -287,12 +287,12 @@ async fn a_failed_feature_fails_its_stack_and_is_retried_with_it() {
     assert_eq!(world.job(&job).await["status"], "WAITING");
     let child = of_feature(world.jobs(&harness.platform).await);
     assert_eq!(world.job(&child).await["parentJobId"], *job);
-    world.operate(&child, JobAction::Cancel).await;
+    world.operate(&child, JobCommand::Cancel).await;
     world.settle_jobs().await;
     let failed = world.job(&job).await;
     assert_eq!(failed["error"]["code"], "FEATURE_JOB_FAILED", "{failed}");
     assert_eq!(harness.status(&stack).await, "failed");
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     world.settle_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(harness.status(&stack).await, "active");

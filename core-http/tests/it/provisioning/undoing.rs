@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{PLATFORM, platform_body};
 use crate::world::{
-    Follower, HookedInfrastructure, JobAction, World, on_every_store, operator, platform_path,
+    Follower, HookedInfrastructure, JobCommand, World, on_every_store, operator, platform_path,
     vouched_for,
 };
 
@@ -38,7 +38,7 @@ async fn a_cancelled_provisioning_is_undone_and_can_be_retried(world: World) {
     let job = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
     assert_eq!(world.provider.names().len(), 3);
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     world.settle_jobs().await;
     let statuses = world.step_statuses(&job).await;
     assert_eq!(statuses[..3], ["UNDONE"; 3]);
@@ -51,7 +51,7 @@ async fn a_cancelled_provisioning_is_undone_and_can_be_retried(world: World) {
         world.count(&platform_path(&platform, "/resources")).await,
         0
     );
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     world.run_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(world.provider.names().len(), 6);
@@ -73,7 +73,7 @@ async fn objects_from_before_a_cancelled_provisioning_are_kept() {
     // Another job has already created all objects.
     let again = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
-    world.operate(&again, JobAction::Cancel).await;
+    world.operate(&again, JobCommand::Cancel).await;
     world.settle_jobs().await;
     assert_eq!(world.provider.names(), before);
     assert_eq!(
@@ -89,7 +89,7 @@ async fn objects_from_before_a_cancelled_provisioning_are_kept() {
     let job = world.queue_job(&operator(), PLATFORM, dev).await;
     world.run_jobs_until("-dev-events").await;
     assert_eq!(world.provider.names().len(), 9);
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     world.settle_jobs().await;
     let left = world.provider.names();
     assert!(left.len() == 7 && left.contains(&db), "{left:?}");
@@ -118,7 +118,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .as_str()
         .unwrap()
         .to_owned();
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     world.settle_jobs().await;
     assert_eq!(world.status(&platform).await, "deleted");
     assert!(world.provider.names().is_empty());
@@ -129,7 +129,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .map(|j| j["kind"].clone())
         .collect();
     assert_eq!(kinds, ["platform.deprovision", "platform"]);
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     world.settle_jobs().await;
     let refused = world.job(&job).await;
     let told = [&refused["status"], &refused["error"]["code"]];
@@ -137,7 +137,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
     world
         .change_lifecycle_as_operator(&platform, "restore")
         .await;
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     world.settle_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(world.provider.names().len(), 6);
@@ -161,7 +161,7 @@ async fn the_event_stream_of_a_cancelled_job_continues_until_it_is_undone() {
     let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     let path = format!("/api/v1/provision/jobs/{job}/events");
     let caller = vouched_for(operator());
     let mut follower = Follower::open(&world.provisioning, &caller, &path, None, &[]).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, JobAction, PLATFORMS, World, operator, platform_path};
+use crate::world::{Answer, JobCommand, PLATFORMS, World, operator, platform_path};
 
 impl World {
     async fn latest_build(&self, platform: &str) -> Answer {
@@ -62,8 +62,8 @@ async fn a_deployment_creates_a_build_and_completes_it() {
 #[tokio::test]
 async fn a_build_ends_like_its_deployment() {
     for (how, ended) in [
-        (JobAction::Cancel, "failed"),
-        (JobAction::ForceComplete, "success"),
+        (JobCommand::Cancel, "failed"),
+        (JobCommand::ForceComplete, "success"),
     ] {
         let world = World::new();
         let (platform, _) = world.with_build().await;
@@ -84,7 +84,9 @@ async fn a_build_ends_like_its_deployment() {
         world.latest_build(&platform).await.text("buildStatus"),
         "failed"
     );
-    world.operate(job.as_str().unwrap(), JobAction::Retry).await;
+    world
+        .operate(job.as_str().unwrap(), JobCommand::Retry)
+        .await;
     let again = world.latest_build(&platform).await;
     let seen = (
         again.id(),
@@ -199,10 +201,10 @@ async fn seconds_are_accepted_up_to_the_end_of_the_year_9999() {
 #[tokio::test]
 async fn a_successful_build_stays_unchanged_and_every_other_build_ends_with_its_job() {
     for (said, how, ended) in [
-        ("success", JobAction::Cancel, "success"),
-        ("success", JobAction::ForceComplete, "success"),
-        ("failed", JobAction::ForceComplete, "success"),
-        ("unknown", JobAction::Cancel, "failed"),
+        ("success", JobCommand::Cancel, "success"),
+        ("success", JobCommand::ForceComplete, "success"),
+        ("failed", JobCommand::ForceComplete, "success"),
+        ("unknown", JobCommand::Cancel, "failed"),
     ] {
         let world = World::new();
         let (platform, build) = world.with_build().await;

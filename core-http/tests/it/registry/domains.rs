@@ -6,7 +6,7 @@ use core_domain::port::Infrastructure;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{JobAction, TARGET, World, any_target, operator, owner, platform_path};
+use crate::world::{JobCommand, TARGET, World, any_target, operator, owner, platform_path};
 
 const HOSTNAME: &str = "shop.example.com";
 const PROOF: &str = "_core-verification.shop.example.com";
@@ -256,10 +256,10 @@ async fn operations_on_the_job_are_applied_to_the_domain() {
     let job = place.job_id(&world).await;
     world.run_jobs().await;
     for (how, job_status, status) in [
-        (JobAction::Cancel, "FAILED", "failed"),
-        (JobAction::Retry, "QUEUED", "pending"),
-        (JobAction::Cancel, "FAILED", "failed"),
-        (JobAction::ForceComplete, "COMPLETED", "active"),
+        (JobCommand::Cancel, "FAILED", "failed"),
+        (JobCommand::Retry, "QUEUED", "pending"),
+        (JobCommand::Cancel, "FAILED", "failed"),
+        (JobCommand::ForceComplete, "COMPLETED", "active"),
     ] {
         world.operate(&job, how).await;
         assert_eq!(world.job(&job).await["status"], job_status);
@@ -275,8 +275,8 @@ async fn a_retried_job_has_the_same_time_limit_as_a_new_one() {
     let world = World::new();
     let place = DomainFixture::of(&world).await;
     let job = place.job_id(&world).await;
-    world.operate(&job, JobAction::Cancel).await;
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Cancel).await;
+    world.operate(&job, JobCommand::Retry).await;
     world.run_jobs().await;
     for _ in 0..6 {
         world.advance_and_run(DAY).await;

@@ -6,7 +6,7 @@ use core_domain::registry::{FeatureId, ResourceType, feature_worker_name};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, JobAction, World, on_every_store, operator, owner, platform_path};
+use crate::world::{Answer, JobCommand, World, on_every_store, operator, owner, platform_path};
 
 /// A world with an entity of a platform.
 struct Harness {
@@ -337,13 +337,13 @@ async fn the_estimated_duration_is_that_of_the_last_activations() {
     };
     let (job, first) = estimate("slow").await;
     fails(100).await;
-    harness.world.operate(&job, JobAction::Retry).await;
+    harness.world.operate(&job, JobCommand::Retry).await;
     harness.world.run_jobs().await;
     let (forced, after_one) = estimate("forced").await;
     fails(7_000).await;
     harness
         .world
-        .operate(&forced, JobAction::ForceComplete)
+        .operate(&forced, JobCommand::ForceComplete)
         .await;
     let (_, after_forced) = estimate("quick").await;
     assert_eq!((first, after_one, after_forced), (30, 100, 100));
@@ -373,15 +373,15 @@ async fn operations_on_a_job_are_applied_to_its_feature_and_build() {
     world.run_jobs().await;
     assert_eq!(stands("retried").await, both("failed", "failed"));
     world.provider.set_failing(false);
-    world.operate(&job, JobAction::Retry).await;
+    world.operate(&job, JobCommand::Retry).await;
     assert_eq!(stands("retried").await, both("pending", "building"));
     world.run_jobs().await;
     assert_eq!(stands("retried").await, both("active", "success"));
 
     let job = harness.job_of("cancelled").await;
-    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobCommand::Cancel).await;
     assert_eq!(stands("cancelled").await, both("failed", "failed"));
-    world.operate(&job, JobAction::ForceComplete).await;
+    world.operate(&job, JobCommand::ForceComplete).await;
     assert_eq!(stands("cancelled").await, both("active", "success"));
     let manifest = harness.manifest().await.json;
     assert_eq!(manifest["features"][0]["serviceUrl"], Value::Null);
@@ -392,11 +392,11 @@ async fn operations_on_a_job_are_applied_to_its_feature_and_build() {
     world.provider.set_failing(true);
     world.run_jobs().await;
     assert_eq!(harness.status("retried").await, "failed");
-    world.operate(removal, JobAction::Retry).await;
+    world.operate(removal, JobCommand::Retry).await;
     assert_eq!(harness.status("retried").await, "deactivating");
     world.run_jobs().await;
     world.provider.set_failing(false);
-    world.operate(removal, JobAction::ForceComplete).await;
+    world.operate(removal, JobCommand::ForceComplete).await;
     assert_eq!(harness.status("retried").await, "inactive");
     assert_eq!(
         world.provider.names().len(),
@@ -431,7 +431,7 @@ async fn a_superseded_job_changes_nothing() {
     world.run_jobs().await;
     world.provider.set_failing(false);
     let _ = harness.activate("search", "2").await.expect(202);
-    world.operate(&first, JobAction::Retry).await;
+    world.operate(&first, JobCommand::Retry).await;
     assert_eq!(harness.status("search").await, "pending");
     world.run_jobs().await;
     let shown = harness.shown("search").await;
@@ -455,7 +455,7 @@ async fn a_feature_ends_with_its_environment_and_a_pending_activation_fails(worl
     world.run_jobs().await;
     // A feature whose job stopped before it could record the worker that it created.
     let failed = harness.job_of("failed").await;
-    world.operate(&failed, JobAction::Cancel).await;
+    world.operate(&failed, JobCommand::Cancel).await;
     let made = ObjectRequest {
         resource: ResourceRef {
             resource_type: ResourceType::Worker,

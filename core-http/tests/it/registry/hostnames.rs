@@ -11,7 +11,7 @@ use core_domain::use_case::registry::hostname_proofs::{CheckedProofs, check_proo
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{HookedInfrastructure, JobAction, World, operator, owner, platform_path};
+use crate::world::{HookedInfrastructure, JobCommand, World, operator, owner, platform_path};
 
 const HOSTNAME: &str = "shop.example.org";
 const PROOF: &str = "_core-verification.shop.example.org";
@@ -384,7 +384,7 @@ async fn a_record_whose_job_was_forced_to_complete_needs_no_proof() {
     world.run_jobs().await;
     let job = world.jobs(&shop.platform).await[0]["jobId"].clone();
     world
-        .operate(job.as_str().unwrap(), JobAction::ForceComplete)
+        .operate(job.as_str().unwrap(), JobCommand::ForceComplete)
         .await;
     assert_eq!(shop.status(&world, &record).await, "active");
     for _ in 0..5 {

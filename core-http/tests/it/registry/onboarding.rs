@@ -4,7 +4,7 @@ use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
 use crate::world::{
-    Answer, JobAction, PLATFORMS, World, operator, owner, platform_path, user_without_organization,
+    Answer, JobCommand, PLATFORMS, World, operator, owner, platform_path, user_without_organization,
 };
 
 const START: &str = "/api/v1/onboarding/start";
@@ -221,7 +221,7 @@ async fn a_cancelled_onboarding_frees_its_slug() {
         .await
         .expect(202);
     world
-        .operate(started.text("jobId"), JobAction::Cancel)
+        .operate(started.text("jobId"), JobCommand::Cancel)
         .await;
     assert!(world.is_slug_available("engines").await);
     let id = started.text("onboardingId");
@@ -262,7 +262,7 @@ async fn an_onboarding_with_failed_infrastructure_keeps_its_platform_and_can_be_
     let platform = failed["platformId"].as_str().unwrap();
     let job = world.jobs(platform).await[0]["jobId"].clone();
     for job in [job.as_str().unwrap(), started.text("jobId")] {
-        world.operate(job, JobAction::Retry).await;
+        world.operate(job, JobCommand::Retry).await;
         world.settle_jobs().await;
     }
     let done = fields(&view().await, ["status", "error", "platformId"]);

@@ -7,7 +7,7 @@ use core_domain::port::{Infrastructure, Mode, ObjectRequest, ResourceRef, Within
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
-use crate::world::{JobAction, PLATFORMS, World, on_every_store, operator, owner, platform_path};
+use crate::world::{JobCommand, PLATFORMS, World, on_every_store, operator, owner, platform_path};
 
 #[tokio::test]
 async fn a_dry_run_returns_the_plan_and_only_writes_an_audit_entry() {
@@ -306,8 +306,8 @@ async fn only_operators_can_repeat_a_removal_that_stopped() {
     world.begin_session_of(&owner("any")).await;
     for (slug, how, jobs) in [
         ("failed", None, 1),
-        ("declared-done", Some(JobAction::ForceComplete), 2),
-        ("cancelled", Some(JobAction::Cancel), 1),
+        ("declared-done", Some(JobCommand::ForceComplete), 2),
+        ("cancelled", Some(JobCommand::Cancel), 1),
     ] {
         let platform = world.create_platform(slug).await;
         let entity = world.tenant(&platform, "tenant").await;

@@ -25,14 +25,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::access::authorize_operator;
 use core_domain::gateway::TrustedProxies;
 use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Timestamp};
 use core_domain::port::{Infrastructure, Persisted, Within, transact};
 use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
 use core_domain::use_case::cli;
-use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
+use core_domain::use_case::provisioning::{Kinds, Outcome, Unsupervised, Worker};
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
 use core_http::iam::{IamConfig, IamOptions};
@@ -41,6 +40,7 @@ use core_http::kernel::testing::app;
 use core_storage::RowStore;
 use core_storage::fault::FaultStore;
 use core_storage::memory::MemoryRows;
+use core_testkit::{OpenStore, StoreLocation};
 use core_webauthn::Webauthn;
 
 pub(crate) use api::{Api, send_concurrently};
@@ -52,6 +52,7 @@ pub(crate) use callers::{
 };
 pub(crate) use core_domain::testing::HookedInfrastructure;
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
+pub(crate) use core_testkit::{Backend, JobCommand, manual_clock};
 pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
@@ -59,7 +60,7 @@ pub(crate) use provider::no_answer_error;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
 pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
-pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
+pub(crate) use stores::{ExchangeableStore, on_every_store};
 pub(crate) use webhooks::{WEBHOOKS, reply_with_status, webhooks_of};
 
 /// The base URL of IAM, and the origin of its pages.
@@ -79,7 +80,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<ExchangeableStore>,
     /// The rows below `store`, for changes that no use case makes.
     pub(crate) rows: Arc<dyn RowStore>,
-    pub(crate) store_location: stores::StoreLocation,
+    pub(crate) store_location: StoreLocation,
     pub(crate) _store_resources: Box<dyn Any + Send + Sync>,
 }
 
@@ -89,25 +90,10 @@ pub(crate) struct WorldImage {
     now: Timestamp,
 }
 
-/// An intervention of an operator in a job.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum JobAction {
-    Retry,
-    Cancel,
-    ForceComplete,
-    /// Replays the job's dead letter.
-    Replay,
-}
-
-/// Returns the clock of every test, set to 2027-01-15T08:00:00Z. It moves only when a test advances it.
-pub(crate) fn manual_clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
-}
-
 /// Returns an application over an empty in-memory store, for tests that define their own endpoint rows.
 pub(crate) fn bare_app() -> (App, Arc<ManualClock>) {
     let clock = manual_clock();
-    let store = stores::in_memory(clock.clone()).store;
+    let store = OpenStore::in_memory(clock.clone()).store;
     (app(store, clock.clone()), clock)
 }
 
@@ -150,13 +136,13 @@ impl World {
     /// Like [`World::with`], with these settings of the CLI service, such as upload limits.
     pub(crate) fn with_uploads(config: CliConfig, change: impl FnOnce(&mut App)) -> Self {
         let clock = manual_clock();
-        Self::over(stores::in_memory(clock.clone()), clock, config, change)
+        Self::over(OpenStore::in_memory(clock.clone()), clock, config, change)
     }
 
     /// Creates an in-memory world whose store fails on demand, and the handle that makes it fail.
     pub(crate) fn faulty() -> (Self, FaultStore) {
         let clock = manual_clock();
-        let (opened, faults) = stores::faulty(clock.clone());
+        let (opened, faults) = OpenStore::in_memory(clock.clone()).faulty();
         let world = Self::over(opened, clock, CliConfig::default(), |_| {});
         (world, faults)
     }
@@ -204,7 +190,7 @@ impl World {
     }
 
     fn over(
-        opened: stores::OpenStore,
+        opened: OpenStore,
         clock: Arc<ManualClock>,
         config: CliConfig,
         change: impl FnOnce(&mut App),
@@ -230,14 +216,14 @@ impl World {
             app,
             store,
             rows: opened.rows,
-            store_location: opened.place,
+            store_location: opened.location,
             _store_resources: opened.resources,
         }
     }
 
     /// Returns the records and the time of a world in memory.
     pub(crate) fn image(&self) -> WorldImage {
-        let stores::StoreLocation::Process(rows) = &self.store_location else {
+        let StoreLocation::Process(rows) = &self.store_location else {
             panic!("the world is not in memory");
         };
         WorldImage {
@@ -248,20 +234,20 @@ impl World {
 
     /// Returns the same services with an empty store in memory, an empty provider and an empty DNS.
     pub(crate) fn with_empty_store(self) -> Self {
-        let opened = stores::in_memory(self.clock.clone());
+        let opened = OpenStore::in_memory(self.clock.clone());
         self.with_store(opened)
     }
 
     /// Returns the same services with the records and the time of an image, an empty provider and an empty DNS.
     pub(crate) fn restored(self, image: &WorldImage) -> Self {
         self.clock.set(image.now);
-        self.with_store(stores::over_memory(image.rows.copy()))
+        self.with_store(OpenStore::over_memory(image.rows.copy()))
     }
 
-    fn with_store(mut self, opened: stores::OpenStore) -> Self {
+    fn with_store(mut self, opened: OpenStore) -> Self {
         self.store.exchange(opened.store);
         self.rows = opened.rows;
-        self.store_location = opened.place;
+        self.store_location = opened.location;
         self.provider = MemoryInfrastructure::default();
         self.dns.clear();
         self
@@ -343,34 +329,26 @@ impl World {
         self.worker().run_timers().await.unwrap();
     }
 
-    pub(crate) async fn operate(&self, job: &str, how: JobAction) {
-        self.try_to_operate(job, how).await.unwrap();
+    pub(crate) async fn operate(&self, job: &str, command: JobCommand) {
+        self.try_to_operate(job, command).await.unwrap();
     }
 
-    pub(crate) async fn try_to_operate(&self, job: &str, how: JobAction) -> Result<Stored<Job>> {
-        let entry = self.job(job).await["dlqEntryId"]
-            .as_str()
-            .and_then(DlqEntryId::parse);
-        let (cx, kinds) = (&self.cx(), self.app.kinds.as_ref());
-        let (job, entry) = (&JobId::parse(job).unwrap(), entry.as_ref());
-        let scope = &authorize_operator(cx).unwrap();
-        let done = transact(self.app.store.as_ref(), |uow, _| {
-            Box::pin(async move {
-                match how {
-                    JobAction::Retry => provisioning::retry(cx, scope, uow, kinds, job).await,
-                    JobAction::Cancel => {
-                        provisioning::cancel(cx, scope, uow, kinds, job, None).await
-                    }
-                    JobAction::ForceComplete => {
-                        provisioning::force_complete(cx, scope, uow, kinds, job).await
-                    }
-                    JobAction::Replay => {
-                        provisioning::replay(cx, scope, uow, kinds, entry.unwrap()).await
-                    }
-                }
-            })
-        });
-        done.await
+    pub(crate) async fn try_to_operate(
+        &self,
+        job: &str,
+        command: JobCommand,
+    ) -> Result<Stored<Job>> {
+        let (store, kinds) = (self.app.store.as_ref(), self.app.kinds.as_ref());
+        let job = &JobId::parse(job).unwrap();
+        core_testkit::run_command(store, kinds, &self.cx(), command, job).await
+    }
+
+    /// Replays the dead letter of a job.
+    pub(crate) async fn replay_job(&self, job: &str) -> Result<Stored<Job>> {
+        let job = self.job(job).await;
+        let entry = job["dlqEntryId"].as_str().and_then(DlqEntryId::parse);
+        let (store, kinds) = (self.app.store.as_ref(), self.app.kinds.as_ref());
+        core_testkit::replay(store, kinds, &self.cx(), &entry.unwrap()).await
     }
 
     /// Changes the record of a job in the store, in a way that no use case does.

@@ -26,7 +26,7 @@ use mutants::{Mutant, reap_blindly};
 use process::{Process, Task};
 
 use crate::world::{
-    ALL_JOBS, Command, Engine, FakeProvider, Plain, Rng, STEPS, Undoable, Work, YieldingStore,
+    ALL_JOBS, Engine, FakeProvider, JobCommand, Plain, Rng, STEPS, Undoable, Work, YieldingStore,
     lane, list, now,
 };
 
@@ -124,7 +124,7 @@ impl Simulation {
         now(list(uow.as_mut(), ALL_JOBS))
     }
 
-    fn operate(&self, command: Command) {
+    fn operate(&self, command: JobCommand) {
         if let Some(job) = self.any_job() {
             // The command may be refused in the job's state, or fail with the store. Both are fine.
             let _ = now(self.world.operate(command, &job.id));
@@ -182,10 +182,12 @@ impl Simulation {
             6..=8 => self.world.provider.deliver_one(),
             9..=14 => drop(timers.as_mut().poll(&mut cx)),
             15 if !self.is_calm => self.set_clock_back(),
-            16..=17 if !self.is_calm => self.operate(Command::Cancel),
-            18..=20 if !self.is_calm => self.operate(Command::Retry),
-            21 if !self.is_calm && self.rng.below(4) == 0 => self.operate(Command::ForceComplete),
-            22 if !self.is_calm => self.operate(Command::Signal),
+            16..=17 if !self.is_calm => self.operate(JobCommand::Cancel),
+            18..=20 if !self.is_calm => self.operate(JobCommand::Retry),
+            21 if !self.is_calm && self.rng.below(4) == 0 => {
+                self.operate(JobCommand::ForceComplete)
+            }
+            22 if !self.is_calm => self.operate(JobCommand::Signal),
             23 if !self.is_calm => self.replay(),
             24..=26 if !self.is_calm => self.hold(),
             27 => processes[self.rng.below(WORKERS)].stop(),
