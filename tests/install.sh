@@ -26,3 +26,20 @@ install() { # arguments: a description of the missing program, then the names of
     if [ -z "$apt_updated" ]; then as_root apt-get update -qq; apt_updated=1; fi
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
+
+# Installs packages of npm in a subfolder of the target folder, where they are kept between runs. Sets $modules to it. The
+# scripts name exact versions, so that no lock file is needed.
+npm_packages() { # arguments: what the packages are for, the subfolder, then the packages as NAME@VERSION
+    local why=$1 folder=${CARGO_TARGET_DIR:-target}/$2
+    shift 2
+    command -v npm >/dev/null || install "npm, which installs $why" nodejs npm
+    mkdir -p "$folder"
+    modules=$(cd "$folder" && pwd)
+    if [ "$(cat "$modules/installed" 2>/dev/null || true)" = "$*" ]; then return; fi
+    say "installing $why"
+    rm -f "$modules/installed"
+    echo '{ "private": true }' >"$modules/package.json"
+    (cd "$modules" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-package-lock --no-audit --no-fund --silent "$@") ||
+        die "npm could not install $why"
+    echo "$*" >"$modules/installed"
+}

@@ -12,7 +12,7 @@ use crate::port::{DnsError, DnsResolver};
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDns(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     cnames: BTreeMap<String, String>,
     texts: BTreeMap<String, Vec<String>>,
@@ -40,6 +40,12 @@ impl MemoryDns {
     pub fn set_addresses(&self, name: &str, addresses: impl IntoIterator<Item = IpAddr>) {
         let addresses = addresses.into_iter().collect();
         self.state().addresses.insert(name.to_owned(), addresses);
+    }
+
+    /// Returns a resolver with the same records. Later changes of one are not seen by the other.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.state().clone())))
     }
 
     /// Removes all records and resets the count of lookups.

@@ -71,16 +71,16 @@ async fn every_kind_has_its_effect_on_every_store(world: Platforms) {
 #[tokio::test]
 async fn after_a_crash_anywhere_a_job_of_any_kind_ends_like_an_undisturbed_run() {
     for scenario in SCENARIOS {
-        let (undisturbed, _) = scenario.undisturbed().await;
+        let prepared = scenario.prepare().await;
+        let (undisturbed, _) = prepared.undisturbed().await;
         for units in 1.. {
-            let world = Platforms::memory().await;
-            let platform = scenario.prepared(&world).await;
-            let job = scenario.ask(&world, &platform).await;
+            let world = prepared.world().await;
+            let job = prepared.ask(&world).await;
             let died = world.dies_within(units).await;
             world.restart().await;
             let context = format!("{scenario:?} after {units} units");
             assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
-            let now = Snapshot::of(&world, &platform).await;
+            let now = prepared.snapshot(&world).await;
             assert_eq!(now, undisturbed, "{context}");
             if !died {
                 assert!(units > 3, "a run has only {context}");
@@ -93,17 +93,17 @@ async fn after_a_crash_anywhere_a_job_of_any_kind_ends_like_an_undisturbed_run()
 #[tokio::test]
 async fn a_call_without_a_reply_is_repeated_without_further_effect() {
     for scenario in SCENARIOS {
-        let (undisturbed, calls) = scenario.undisturbed().await;
+        let prepared = scenario.prepare().await;
+        let (undisturbed, calls) = prepared.undisturbed().await;
         let mut met = 0;
         for (call, number, moment) in each_call(&calls, &[FaultMoment::Before, FaultMoment::Done]) {
-            let world = Platforms::memory().await;
-            let platform = scenario.prepared(&world).await;
-            scenario.ask(&world, &platform).await;
+            let world = prepared.world().await;
+            prepared.ask(&world).await;
             world.leave_unanswered(call, number, moment);
             world.until_idle().await;
             let context = format!("{scenario:?}: {call} {number} {moment:?}");
             assert!(world.has_failed(), "{context}");
-            let now = Snapshot::of(&world, &platform).await;
+            let now = prepared.snapshot(&world).await;
             assert_eq!(now, undisturbed, "{context}");
             met += 1;
         }
@@ -128,11 +128,11 @@ fn each_call(
 #[tokio::test]
 async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
     for scenario in SCENARIOS {
-        let (undisturbed, calls) = scenario.undisturbed().await;
+        let prepared = scenario.prepare().await;
+        let (undisturbed, calls) = prepared.undisturbed().await;
         for (call, number, _) in each_call(&calls, &[FaultMoment::Before]) {
-            let world = Platforms::memory().await;
-            let platform = scenario.prepared(&world).await;
-            let job = scenario.ask(&world, &platform).await;
+            let world = prepared.world().await;
+            let job = prepared.ask(&world).await;
             world.refuse_after(call, number);
             world.until_idle().await;
             let context = format!("{scenario:?}: {call} {number}");
@@ -142,7 +142,7 @@ async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
             world.operate(JobCommand::Retry, &job).await.unwrap();
             world.until_idle().await;
             assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
-            let now = Snapshot::of(&world, &platform).await;
+            let now = prepared.snapshot(&world).await;
             assert_eq!(now, undisturbed, "{context}");
         }
     }
@@ -151,12 +151,12 @@ async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
 #[tokio::test]
 async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
     for scenario in SCENARIOS.into_iter().filter(|scenario| scenario.undoes) {
-        let (undisturbed, _) = scenario.undisturbed().await;
+        let prepared = scenario.prepare().await;
+        let (undisturbed, _) = prepared.undisturbed().await;
         for units in 0.. {
-            let world = Platforms::memory().await;
-            let platform = scenario.prepared(&world).await;
-            let before = Snapshot::of(&world, &platform).await;
-            let job = scenario.ask(&world, &platform).await;
+            let world = prepared.world().await;
+            let before = prepared.snapshot(&world).await;
+            let job = prepared.ask(&world).await;
             let died = world.dies_within(units).await;
             if world.status(&job).await == JobStatus::Completed {
                 assert!(units > 3, "a run of {scenario:?} has only {units} units");
@@ -168,7 +168,7 @@ async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
             }
             world.until_idle().await;
             let context = format!("{scenario:?} after {units} units");
-            let now = Snapshot::of(&world, &platform).await;
+            let now = prepared.snapshot(&world).await;
             assert!(now.agrees(), "{context}: {now:?}");
             assert_eq!(now.objects, before.objects, "{context}");
             assert_eq!(now.entries, before.entries, "{context}");
@@ -178,7 +178,7 @@ async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
             // The request can be made again.
             world.operate(JobCommand::Retry, &job).await.unwrap();
             world.until_idle().await;
-            let now = Snapshot::of(&world, &platform).await;
+            let now = prepared.snapshot(&world).await;
             assert_eq!(now, undisturbed, "{context}");
         }
     }

@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::others::{ANNEX, Others};
 use super::snapshot::Snapshot;
-use crate::world::{Calls, JobCommand, Platforms, as_operator};
+use crate::world::{Calls, Image, JobCommand, Platforms, as_operator};
 
 /// The request that queues the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,21 +169,56 @@ impl Scenario {
         ask(world, platform, self.request).await
     }
 
-    /// Returns the result of an undisturbed run, and the number of its calls of the provider.
-    pub(super) async fn undisturbed(self) -> (Snapshot, Calls) {
+    /// Prepares a platform once, for many runs.
+    pub(super) async fn prepare(self) -> Prepared {
         let world = Platforms::memory().await;
         let platform = self.prepared(&world).await;
-        let mut before = Snapshot::of(&world, &platform).await;
-        if matches!(self.request, Request::Deprovision | Request::HardDelete) {
+        Prepared {
+            scenario: self,
+            platform,
+            image: world.image(),
+        }
+    }
+}
+
+/// A scenario and its prepared platform.
+pub(super) struct Prepared {
+    scenario: Scenario,
+    pub(super) platform: PlatformId,
+    image: Image,
+}
+
+impl Prepared {
+    /// Returns a world in which the platform is prepared and nothing has been requested. Use one world at a time: they
+    /// share a clock.
+    pub(super) async fn world(&self) -> Platforms {
+        Platforms::restored(&self.image).await
+    }
+
+    /// Sends the request. Returns the id of the job.
+    pub(super) async fn ask(&self, world: &Platforms) -> JobId {
+        self.scenario.ask(world, &self.platform).await
+    }
+
+    /// Returns the state of the platform.
+    pub(super) async fn snapshot(&self, world: &Platforms) -> Snapshot {
+        Snapshot::of(world, &self.platform).await
+    }
+
+    /// Returns the result of an undisturbed run, and the number of its calls of the provider.
+    pub(super) async fn undisturbed(&self) -> (Snapshot, Calls) {
+        let (world, scenario) = (self.world().await, self.scenario);
+        let mut before = self.snapshot(&world).await;
+        if matches!(scenario.request, Request::Deprovision | Request::HardDelete) {
             before.others.by_hand.clear();
         }
-        self.ask(&world, &platform).await;
+        self.ask(&world).await;
         world.take_calls();
         world.until_idle().await;
         let calls = world.take_calls();
-        let snapshot = Snapshot::of(&world, &platform).await;
-        assert!(snapshot.agrees(), "{self:?}: {snapshot:?}");
-        assert_eq!(snapshot.others, before.others, "{self:?}");
+        let snapshot = self.snapshot(&world).await;
+        assert!(snapshot.agrees(), "{scenario:?}: {snapshot:?}");
+        assert_eq!(snapshot.others, before.others, "{scenario:?}");
         (snapshot, calls)
     }
 }

@@ -55,42 +55,77 @@ impl Marks {
 
     pub(super) fn absent_from_answers(&self) {
         assert!(self.answers.len() > 60, "{} answers", self.answers.len());
+        let search = self.search();
         for (name, body) in &self.answers {
-            self.absent_from(name, body);
+            search.finds_nothing_in(name, body);
         }
     }
 
-    /// Checks that the content contains no secret in any encoding.
-    pub(super) fn absent_from(&self, place: &str, content: &[u8]) {
-        assert_absent(place, content, self.marks.iter());
+    /// Returns the search for every secret.
+    pub(super) fn search(&self) -> Search {
+        Search::for_each(self.marks.iter())
     }
 
-    /// Checks that stored content contains no secret, except for those that the store may keep.
-    pub(super) fn absent_from_store(&self, place: &str, content: &[u8]) {
-        assert_absent(place, content, self.marks.iter().filter(|mark| !mark.kept));
+    /// Returns the search for the secrets that the store may not keep.
+    pub(super) fn search_for_store(&self) -> Search {
+        Search::for_each(self.marks.iter().filter(|mark| !mark.kept))
     }
 }
 
-fn assert_absent<'m>(place: &str, content: &[u8], marks: impl Iterator<Item = &'m Mark>) {
-    let (mut sought, mut needles) = (0, Vec::new());
-    for mark in marks {
-        sought += 1;
-        let spelled = parts(&mark.secret).flat_map(spellings);
-        needles.extend(spelled.map(|(how, needle)| (mark.what, how, needle)));
+/// A search for secrets in every encoding.
+#[derive(Debug)]
+pub(super) struct Search([Needles; 2]);
+
+/// What is searched in one way, and the encoding and secret of each pattern.
+#[derive(Debug)]
+struct Needles {
+    automaton: AhoCorasick,
+    of_patterns: Vec<(&'static str, &'static str)>,
+}
+
+impl Search {
+    fn for_each<'m>(marks: impl Iterator<Item = &'m Mark>) -> Self {
+        let (mut sought, mut needles) = (0, Vec::new());
+        for mark in marks {
+            sought += 1;
+            let spelled = parts(&mark.secret).flat_map(spellings);
+            needles.extend(spelled.map(|(how, needle)| (mark.what, how, needle)));
+        }
+        assert!(sought > 30, "{sought} secrets");
+        let (hex, exact) = needles.into_iter().partition(|(_, how, _)| *how == "hex");
+        Self([Needles::new(hex, true), Needles::new(exact, false)])
     }
-    assert!(sought > 30, "{sought} secrets");
-    let (hex, exact): (Vec<_>, Vec<_>) = needles.into_iter().partition(|(_, how, _)| *how == "hex");
-    let mut found = BTreeSet::new();
-    for (needles, any_case) in [(hex, true), (exact, false)] {
-        let mut all = AhoCorasick::builder();
-        let all = all.ascii_case_insensitive(any_case);
-        let all = all
-            .build(needles.iter().map(|(_, _, needle)| needle))
-            .unwrap();
-        let met = all.find_overlapping_iter(content);
-        found.extend(met.map(|met| (needles[met.pattern()].0, needles[met.pattern()].1)));
+
+    /// Checks that the content contains no secret.
+    pub(super) fn finds_nothing_in(&self, place: &str, content: &[u8]) {
+        let found: BTreeSet<_> = self
+            .0
+            .iter()
+            .flat_map(|needles| needles.of(content))
+            .collect();
+        assert!(found.is_empty(), "{place} holds {found:?}");
     }
-    assert!(found.is_empty(), "{place} holds {found:?}");
+}
+
+impl Needles {
+    fn new(needles: Vec<(&'static str, &'static str, String)>, any_case: bool) -> Self {
+        let mut automaton = AhoCorasick::builder();
+        let automaton = automaton.ascii_case_insensitive(any_case);
+        let patterns = needles.iter().map(|(_, _, needle)| needle);
+        Self {
+            automaton: automaton.build(patterns).unwrap(),
+            of_patterns: needles.iter().map(|(what, how, _)| (*what, *how)).collect(),
+        }
+    }
+
+    /// Returns the secret and the encoding of each match.
+    fn of<'n>(
+        &'n self,
+        content: &'n [u8],
+    ) -> impl Iterator<Item = (&'static str, &'static str)> + 'n {
+        let met = self.automaton.find_overlapping_iter(content);
+        met.map(|met| self.of_patterns[met.pattern()])
+    }
 }
 
 /// Splits a long secret into halves, so that a truncated secret is found as well. The prefix of an API key is stored on
@@ -146,8 +181,9 @@ fn a_secret_is_found_in_every_encoding() {
         marks.text("filler", &format!("filler number {n}"));
     }
     marks.text("password", secret);
+    let search = marks.search();
     let found = |content: Vec<u8>| {
-        std::panic::catch_unwind(|| marks.absent_from("here", &content)).is_err()
+        std::panic::catch_unwind(|| search.finds_nothing_in("here", &content)).is_err()
     };
     assert!(!found(b"nothing of it, p4ss w+rd/and mor".to_vec()));
     let around = format!("a{secret}b");

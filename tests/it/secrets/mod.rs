@@ -81,13 +81,14 @@ async fn use_all_secrets(data: &Path, arguments: &[&str], database: Option<&str>
         log.contains("a mail was written"),
         "the log contains no message about a mail"
     );
+    let search = marks.search();
     for log in [log, log_with_mail_server] {
-        marks.absent_from("the log", log.as_bytes());
+        search.finds_nothing_in("the log", log.as_bytes());
         assert!(!log.contains("$argon2"), "the log contains a password hash");
     }
     let shown = checked_configuration(data, arguments, &with_mail_server()).await;
     assert!(shown.contains("smtp_url"), "{shown}");
-    marks.absent_from("the output of check-config", shown.as_bytes());
+    search.finds_nothing_in("the output of check-config", shown.as_bytes());
     marks.absent_from_answers();
     marks
 }
@@ -98,8 +99,9 @@ async fn no_secret_is_in_the_log_the_audit_an_error_or_a_sqlite_file() {
     let marks = use_all_secrets(data.path(), &[], None).await;
     let files = remains::files(data.path());
     assert!(files.iter().any(|(name, _)| name.ends_with("core.sqlite")));
+    let search = marks.search_for_store();
     for (name, content) in &files {
-        marks.absent_from_store(name, content);
+        search.finds_nothing_in(name, content);
     }
 }
 
@@ -115,10 +117,11 @@ async fn no_secret_is_in_the_log_the_audit_an_error_or_a_postgres_table() {
             .iter()
             .any(|(name, rows)| name.ends_with("users") && !rows.is_empty())
     );
+    let search = marks.search_for_store();
     for (name, rows) in &tables {
-        marks.absent_from_store(name, rows.as_bytes());
+        search.finds_nothing_in(name, rows.as_bytes());
     }
     for (name, content) in &remains::files(data.path()) {
-        marks.absent_from_store(name, content);
+        search.finds_nothing_in(name, content);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use core_testkit::{Backend, JobCommand};
 pub(crate) use engine::{Engine, FaultyEngine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
-pub(crate) use platforms::{Calls, Platforms, as_operator};
+pub(crate) use platforms::{Calls, Image, Platforms, as_operator};
 pub(crate) use process::{Server, built, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};

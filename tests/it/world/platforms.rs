@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use core_domain::access::{PublicScope, authorize_new_organization};
 use core_domain::iam::{PasswordHash, SetUpOrganization};
 use core_domain::kernel::{
-    Caller, Context, Email, Environment, JobId, Line, OrganizationName, PersonName, PlatformId,
-    Slug,
+    Caller, Clock, Context, Email, Environment, JobId, Line, OrganizationName, PersonName,
+    PlatformId, Slug, Timestamp,
 };
 use core_domain::port::{ProviderError, transact};
 use core_domain::registry::{PlatformStatus, Resource, ResourceQuery};
@@ -20,7 +22,9 @@ use core_domain::use_case::registry::tenant::{self, OrganizationSetUp};
 use core_domain::use_case::registry::{platform, register_kinds};
 use core_local::{FaultMoment, Faults, LocalConfig, LocalInfrastructure};
 use core_storage::fault::FaultStore;
-use core_testkit::{OpenStore, manual_clock};
+use core_storage::memory::MemoryRows;
+use core_testkit::{OpenStore, StoreLocation, manual_clock};
+use tempfile::TempDir;
 
 use super::{Backend, World};
 
@@ -46,10 +50,22 @@ pub(crate) type Calls = BTreeMap<(&'static str, bool), usize>;
 
 pub(crate) struct Platforms {
     world: World<LocalInfrastructure>,
+    location: StoreLocation,
+    /// The folder of the provider.
+    folder: TempDir,
     trap: Trap,
     calls: Arc<Mutex<Calls>>,
     /// The DNS records that lookups return.
     pub(crate) dns: Arc<MemoryDns>,
+}
+
+/// The state of platforms in memory: the records, the time, the provider's objects and the DNS records.
+pub(crate) struct Image {
+    rows: Arc<MemoryRows>,
+    clock: Arc<ManualClock>,
+    now: Timestamp,
+    folder: TempDir,
+    dns: MemoryDns,
 }
 
 impl Deref for Platforms {
@@ -75,11 +91,36 @@ macro_rules! as_operator {
 }
 pub(crate) use as_operator;
 
+/// Returns a temporary folder with the files of another folder.
+fn copy_of(folder: &Path) -> TempDir {
+    fn copy_into(from: &Path, to: &Path) {
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                std::fs::create_dir(&to).unwrap();
+                copy_into(&entry.path(), &to);
+            } else {
+                std::fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+    let copy = tempfile::tempdir().unwrap();
+    copy_into(folder, copy.path());
+    copy
+}
+
 impl Platforms {
     pub(crate) async fn on(backend: Backend) -> Self {
         let clock = manual_clock();
         let opened = backend.open(clock.clone()).await;
-        Self::over(opened, clock).await
+        Self::over(
+            opened,
+            clock,
+            tempfile::tempdir().unwrap(),
+            MemoryDns::default(),
+        )
+        .await
     }
 
     pub(crate) async fn memory() -> Self {
@@ -90,22 +131,53 @@ impl Platforms {
     pub(crate) async fn faulty() -> (Self, FaultStore) {
         let clock = manual_clock();
         let (opened, faults) = OpenStore::in_memory(clock.clone()).faulty();
-        (Self::over(opened, clock).await, faults)
+        let (folder, dns) = (tempfile::tempdir().unwrap(), MemoryDns::default());
+        (Self::over(opened, clock, folder, dns).await, faults)
     }
 
-    async fn over(mut opened: OpenStore, clock: Arc<ManualClock>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    /// Returns a copy of the state of these platforms, which are in memory.
+    pub(crate) fn image(&self) -> Image {
+        let StoreLocation::Process(rows) = &self.location else {
+            panic!("the platforms are not in memory");
+        };
+        Image {
+            rows: rows.copy(),
+            clock: Arc::clone(&self.clock),
+            now: self.clock.now(),
+            folder: copy_of(self.folder.path()),
+            dns: self.dns.copy(),
+        }
+    }
+
+    /// Returns platforms in the state of the image, a second later. All platforms of an image share one clock, so that
+    /// only the last ones can be used.
+    pub(crate) async fn restored(image: &Image) -> Self {
+        // The random numbers start again, so new ids differ from those of the image by the time alone.
+        image.clock.set(image.now.plus(Duration::from_secs(1)));
+        let opened = OpenStore::over_memory(image.rows.copy());
+        let folder = copy_of(image.folder.path());
+        Self::over(opened, Arc::clone(&image.clock), folder, image.dns.copy()).await
+    }
+
+    async fn over(
+        opened: OpenStore,
+        clock: Arc<ManualClock>,
+        folder: TempDir,
+        dns: MemoryDns,
+    ) -> Self {
         let trap = Trap::default();
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
         let calls = Arc::<Mutex<Calls>>::default();
         config.faults = faults(Arc::clone(&trap), Arc::clone(&calls));
         let local = LocalInfrastructure::open(config).await.unwrap();
-        let dns = Arc::new(MemoryDns::default());
+        let dns = Arc::new(dns);
         let kinds = register_kinds(Kinds::new(), dns.clone(), IAM).unwrap();
-        opened.resources = Box::new((opened.resources, folder));
+        let location = opened.location.clone();
         let world = World::over(opened, clock, local, kinds);
         Self {
             world,
+            location,
+            folder,
             trap,
             calls,
             dns,
