@@ -76,7 +76,7 @@ impl Marks {
 #[derive(Debug)]
 pub(super) struct Search([Needles; 2]);
 
-/// What is searched in one way, and the encoding and secret of each pattern.
+/// Patterns that are searched in one way, and the secret and encoding of each.
 #[derive(Debug)]
 struct Needles {
     automaton: AhoCorasick,
