@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use serde_json::Value;
+
 use super::sources::{members, relative, root, rust_files};
 
 /// Returns the names of a crate's `[dependencies]`, without its development dependencies.
@@ -167,4 +169,42 @@ fn a_target_without_test_harness_has_no_unit_tests() {
         }
     }
     assert_eq!(checked, 13);
+}
+
+/// Parses the minor version of a Rust release: 94 for `1.94` and `1.94.1`.
+fn minor_version(rust: &str) -> u32 {
+    let minor = rust.split('.').nth(1).unwrap_or("0");
+    minor.parse().unwrap()
+}
+
+/// Clippy's `incompatible_msrv` checks our own code.
+#[test]
+fn every_dependency_supports_the_oldest_rust_that_the_suite_supports() {
+    let mut command = core_tests::cargo();
+    command.args([
+        "metadata",
+        "--locked",
+        "--format-version=1",
+        "--all-features",
+    ]);
+    // The dependencies of other systems may not be on this machine.
+    command.arg("--filter-platform=x86_64-unknown-linux-gnu");
+    let metadata = command.output().unwrap();
+    assert!(metadata.status.success(), "{metadata:?}");
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let (ours, theirs): (Vec<_>, Vec<_>) = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .partition(|package| package["source"].is_null());
+    let oldest = ours[0]["rust_version"].as_str().unwrap();
+    let newer: Vec<_> = theirs
+        .into_iter()
+        .filter(|package| {
+            let needed = package["rust_version"].as_str();
+            needed.is_some_and(|needed| minor_version(needed) > minor_version(oldest))
+        })
+        .map(|package| (&package["name"], &package["rust_version"]))
+        .collect();
+    assert!(newer.is_empty(), "Rust {oldest} cannot compile {newer:?}");
 }

@@ -1,15 +1,18 @@
 //! Features: despite crashes and lost replies a feature is created once, and removed completely.
 
 use core_domain::kernel::{EntityId, Environment, Line, PlatformId};
+use core_domain::port::{Persisted, Within, transact};
+use core_domain::provisioning::JobStatus;
 use core_domain::registry::{
     ActivateFeature, Build, BuildQuery, BuildStatus, DeactivateFeature, FeatureActivation,
-    FeatureActivationQuery, FeatureId, FeatureStatus, NewFeatureId,
+    FeatureActivationQuery, FeatureId, FeatureStatus, NewFeatureId, Platform,
 };
+use core_domain::testing::RecordKey;
 use core_domain::use_case::provisioning::Unsupervised;
 use core_domain::use_case::registry::feature;
 use core_local::FaultMoment;
 
-use crate::world::{Platforms, as_operator};
+use crate::world::{JobCommand, Platforms, as_operator};
 
 fn search() -> FeatureId {
     FeatureId::parse("search").unwrap()
@@ -149,4 +152,44 @@ async fn a_provider_that_does_not_reply_creates_no_feature_twice_and_keeps_none(
         assert!(world.has_failed(), "{context} was not met");
         assert_feature(&world, platform, FeatureStatus::Inactive, context).await;
     }
+}
+
+#[tokio::test]
+async fn an_undo_removes_the_worker_of_a_platform_that_no_longer_exists() {
+    for units in 1.. {
+        let world = Platforms::memory().await;
+        let platform = &world.complete().await;
+        let before = world.objects(platform).await;
+        activate(&world, platform).await;
+        assert!(
+            world.dies_after(units).await,
+            "no run ends after the worker was created"
+        );
+        if world.objects(platform).await == before {
+            continue;
+        }
+        let jobs = world.jobs().await;
+        let job = jobs.iter().find(|job| !job.status.is_terminal()).unwrap();
+        remove_record(&world, platform).await;
+        world.worker().recover().await.unwrap();
+        world.operate(JobCommand::Cancel, &job.id).await.unwrap();
+        world.until_idle().await;
+        assert_eq!(world.status(&job.id).await, JobStatus::Failed);
+        assert_eq!(world.objects(platform).await, before);
+        return;
+    }
+}
+
+/// Removes the record of a platform, in a way that no use case does.
+async fn remove_record(world: &Platforms, platform: &PlatformId) {
+    let removed = transact(world.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            let platforms = Platform::repository(uow.repositories(RecordKey::for_tests()));
+            let seen = platforms
+                .get(Within::Installation, platform.as_str())
+                .await?;
+            Ok(platforms.remove(&seen.unwrap()).await?)
+        })
+    });
+    removed.await.unwrap();
 }
