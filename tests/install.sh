@@ -29,7 +29,7 @@ install() { # arguments: a description of the missing program, then the names of
 
 # Installs packages of npm in a subfolder of the target folder, where they are kept between runs. Sets $modules to it. The
 # scripts name exact versions, so that no lock file is needed.
-npm_packages() { # arguments: what the packages are for, the subfolder, then the packages as NAME@VERSION
+npm_packages() { # arguments: what the packages are for, the subfolder, then options of npm and the packages as NAME@VERSION
     local why=$1 folder=${CARGO_TARGET_DIR:-target}/$2
     shift 2
     command -v npm >/dev/null || install "npm, which installs $why" nodejs npm
