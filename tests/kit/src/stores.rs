@@ -60,7 +60,7 @@ impl StoreLocation {
 
 /// An open store, and everything that must live as long as the store.
 pub struct OpenStore {
-    /// The store.
+    /// The store of records, which services and workers use.
     pub store: Arc<dyn Store>,
     /// The rows below `store`, for changes that no use case makes.
     pub rows: Arc<dyn RowStore>,
