@@ -59,5 +59,6 @@ fn postgres() -> String {
     let Ok(url) = std::env::var("CORE_TEST_POSTGRES_URL") else {
         return "not measured".to_owned();
     };
-    output("psql", &[&url, "-Atc", "SHOW server_version"])
+    let setting = |name: &str| output("psql", &[&url, "-Atc", &format!("SHOW {name}")]);
+    format!("{}, fsync {}", setting("server_version"), setting("fsync"))
 }
