@@ -283,6 +283,7 @@ mod tests {
         AuditFilter, CreateWebhook, PlatformAuditFilter, UpdateWebhook, WebhookDeliveryFilter,
     };
     use crate::stacks::{CreateTemplate, PublishVersion, UpdateTemplate};
+    use crate::testing::cases;
     use crate::use_case::registry::provision::{DeprovisionCommand, ProvisionCommand};
 
     use super::*;
@@ -292,7 +293,7 @@ mod tests {
         let schema = schema_of::<T>();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let values = json_of(&schema);
-        proptest!(ProptestConfig::with_cases(50), |(value in values)| {
+        proptest!(ProptestConfig::with_cases(cases(50)), |(value in values)| {
             prop_assert!(validator.is_valid(&value), "{value}: {schema}");
             prop_assert!(serde_json::from_value::<T>(value.clone()).is_ok(), "{value}: {schema}");
         });
@@ -390,7 +391,7 @@ mod tests {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = SchemaGenerator::from(settings).into_root_schema_for::<R>();
         let validator = jsonschema::validator_for(&schema.to_value()).unwrap();
-        proptest!(ProptestConfig::with_cases(50), |(record in any::<R>())| {
+        proptest!(ProptestConfig::with_cases(cases(50)), |(record in any::<R>())| {
             let shown = serde_json::to_value(&record).unwrap();
             prop_assert!(validator.is_valid(&shown), "{shown}");
         });

@@ -4,6 +4,8 @@
 //! starts a temporary server on a free port of the loopback address. The server is stopped and its files are deleted
 //! when the process ends.
 
+pub mod cancelled;
+mod connections;
 #[cfg(feature = "sqlite")]
 mod plans;
 mod proxy;
@@ -15,6 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::{Client, Error, NoTls};
 
+pub use connections::Observer;
 #[cfg(feature = "sqlite")]
 pub use plans::{PlanDatabases, Plans};
 pub use proxy::Proxy;

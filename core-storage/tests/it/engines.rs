@@ -130,15 +130,12 @@ async fn an_injected_fault_aborts_the_unit_and_leaves_the_outcome_unknown_only_i
 async fn a_lost_connection_leaves_the_outcome_unknown_only_in_commit() {
     let database = testing::postgres().await;
     let store = postgres_rows(&database).await;
-    let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     for committing in [false, true] {
         let mut tx = store.begin(Mode::Write).await.expect("a unit begins");
         tx.delete(&conformance::ITEMS, &Filter::all())
             .await
             .expect("the connection works");
-        let other = testing::connect(&database.url).await;
-        other.execute(terminate, &[]).await.unwrap();
+        database.end_connections().await;
         let error = if committing {
             tx.commit().await.expect_err("the reply is lost")
         } else {

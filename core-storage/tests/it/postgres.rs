@@ -34,21 +34,13 @@ async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-/// Terminates the server processes of all other connections.
-async fn lose_connections(database: &TestDatabase) {
-    let other = testing::connect(&database.url).await;
-    let terminate = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
-         WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    other.execute(terminate, &[]).await.unwrap();
-}
-
 #[tokio::test]
 async fn a_connection_that_is_lost_while_idle_is_replaced() {
     let database = testing::postgres().await;
     let store = open(config(&database)).await;
-    lose_connections(&database).await;
+    database.end_connections().await;
     add(&store, "1").await.expect("a unit that writes begins");
-    lose_connections(&database).await;
+    database.end_connections().await;
     assert_eq!(count(&store).await.expect("a single read runs"), 1);
 }
 
@@ -212,7 +204,7 @@ async fn a_listener_receives_a_hint_after_it_has_reconnected() {
     let database = testing::postgres().await;
     let hints = Hints::open(&config(&database), "core_test").expect("the URL is valid");
     hinted(&hints).await;
-    lose_connections(&database).await;
+    database.end_connections().await;
     hinted(&hints).await;
     hints.notify().await;
     hinted(&hints).await;

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use core_domain::port::Infrastructure;
 use core_domain::registry::ResourceType;
+use core_domain::testing::cases;
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
@@ -83,7 +84,7 @@ fn part() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(cases(400)))]
     #[test]
     fn no_path_escapes_from_the_site(parts in prop::collection::vec(part(), 0..8), by_host in any::<bool>()) {
         let path = parts.join("/");

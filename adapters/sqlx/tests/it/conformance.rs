@@ -12,7 +12,7 @@ use core_storage::fault::FaultStore;
 use core_storage::sql::postgres::PostgresError;
 use core_storage::{Filter, RecordStore, RowStore, Table, Value, conformance, testing};
 
-use crate::world::{KEY, add, count, lose_connections, open, pool, store};
+use crate::world::{KEY, add, count, open, pool, store};
 
 async fn conforms(rows: Arc<dyn RowStore>) {
     conformance::run(rows.clone()).await;
@@ -68,11 +68,11 @@ async fn a_connection_that_is_lost_while_idle_is_replaced() {
         .test_before_acquire(false)
         .connect_lazy_with(options);
     let store = open(SqlxConfig::new(pool, KEY)).await;
-    lose_connections(&database).await;
+    database.end_connections().await;
     add(&store, "1").await.expect("a unit that writes begins");
-    lose_connections(&database).await;
+    database.end_connections().await;
     assert_eq!(count(&store).await.expect("a count runs"), 1);
-    lose_connections(&database).await;
+    database.end_connections().await;
     let mut tx = store.begin(Mode::Auto).await.unwrap();
     tx.now().await.expect("a single read runs");
 }
@@ -86,7 +86,7 @@ async fn a_lost_connection_leaves_the_outcome_unknown_only_in_commit() {
         tx.delete(&ITEMS, &Filter::all())
             .await
             .expect("the connection works");
-        lose_connections(&database).await;
+        database.end_connections().await;
         let error = if committing {
             tx.commit().await.expect_err("the reply is lost")
         } else {

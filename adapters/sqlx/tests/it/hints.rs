@@ -4,7 +4,7 @@ use core_domain::port::JobHints;
 use core_sqlx::Hints;
 use core_storage::testing;
 
-use crate::world::{TIMEOUT, lose_connections, pool};
+use crate::world::{TIMEOUT, pool};
 
 async fn hinted(hints: &Hints) {
     let hinted = tokio::time::timeout(TIMEOUT, hints.wait_for_hint()).await;
@@ -47,7 +47,7 @@ async fn a_listener_receives_a_hint_after_it_has_reconnected() {
     let database = testing::postgres().await;
     let hints = Hints::open(&pool(&database.url, 1), "core_test");
     hinted(&hints).await;
-    lose_connections(&database).await;
+    database.end_connections().await;
     hinted(&hints).await;
     hints.notify().await;
     hinted(&hints).await;

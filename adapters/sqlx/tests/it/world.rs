@@ -7,7 +7,7 @@ use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_sqlx::SqlxConfig;
 use core_storage::conformance::{ITEMS, TABLES, item};
-use core_storage::testing::{self, TestDatabase};
+use core_storage::testing::TestDatabase;
 use core_storage::{Filter, RowStore};
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -44,12 +44,4 @@ pub(crate) async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), Store
     let mut tx = store.begin(Mode::Write).await?;
     tx.insert(&ITEMS, item("sqlx", id, 0)).await?;
     tx.commit().await
-}
-
-/// Terminates the server processes of all other connections.
-pub(crate) async fn lose_connections(database: &TestDatabase) {
-    let other = testing::connect(&database.url).await;
-    let terminate = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
-         WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    other.execute(terminate, &[]).await.unwrap();
 }

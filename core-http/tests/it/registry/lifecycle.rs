@@ -5,6 +5,7 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{Caller, Timestamp};
 use core_domain::port::{Mode, Repository, Within};
 use core_domain::shared::{OutboxMessage, OutboxQuery};
+use core_domain::testing::cases;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -305,7 +306,7 @@ async fn apply_step(world: &World, platform: &str, job: &str, step: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(cases(32)))]
     #[test]
     fn status_lifecycle_refusals_and_holds_agree_after_any_sequence_of_operations(
         steps in prop::collection::vec(prop::sample::select(&[

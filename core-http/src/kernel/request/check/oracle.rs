@@ -1,5 +1,6 @@
 //! Tests that the checker gives the same verdicts as a complete JSON Schema validator.
 
+use core_domain::testing::cases;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
 use proptest::prelude::*;
@@ -205,7 +206,7 @@ fn assert_same_verdicts(schema: &Value, value: &Value, spelling: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(2_000)))]
 
     #[test]
     fn verdicts_are_those_of_a_complete_validator(
