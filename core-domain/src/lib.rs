@@ -41,12 +41,12 @@
 //! Derive `Arbitrary` like the other records, for property tests.
 //!
 //! # How to add a use case
-//! Take a scope: `&PlatformScope<grant::EntityWrite>` for an operation on a platform, or another scope of [`access`].
+//! Take a scope: `&PlatformScope<permission::EntityWrite>` for an operation on a platform, or another scope of [`access`].
 //! Read through `scope.records::<Entity>(uow)`. Write through [`access::audited`], which writes the audit entry, checks
 //! `If-Match` and skips changes without effect.
 //!
 //! # How to add a permission or a state machine
-//! One line in `kernel/permission.rs` creates the permission and its grant type. One `state_machine!` next to a record
+//! One line in `kernel/permissions.rs` creates the permission and its type. One `state_machine!` next to a record
 //! declares its statuses, events and transitions; the transition function, the audit actions and the property test are
 //! derived from it.
 //!

@@ -63,7 +63,8 @@
 //! use core_domain::registry::DeleteEntity;
 //! use core_domain::use_case::registry::entity;
 //! use core_http::kernel::{
-//!     Cx, Endpoint, Input, Output, Success, call_with_body, call_with_query, delete, get, post, tagged,
+//!     Cx, Endpoint, Input, Output, Success, call_with_body, call_with_query, delete, get, post,
+//!     with_tag,
 //! };
 //! use http::StatusCode;
 //!
@@ -86,12 +87,12 @@
 //!             .if_match()
 //!             .writes(remove),
 //!     ];
-//!     tagged("Entities", rows)
+//!     with_tag("Entities", rows)
 //! }
 //!
 //! async fn remove(
 //!     cx: &Cx,
-//!     scope: PlatformScope<grant::EntityWrite>,
+//!     scope: PlatformScope<permission::EntityWrite>,
 //!     uow: &mut dyn UnitOfWork,
 //!     input: Input<(PlatformId, EntityId), DeleteEntity>,
 //! ) -> Result<Output<Success>> {

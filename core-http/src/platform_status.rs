@@ -2,7 +2,7 @@
 //! endpoint.
 
 use core_domain::access::{ServiceScope, authorize};
-use core_domain::kernel::{PlatformId, Result, grant};
+use core_domain::kernel::{PlatformId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::registry::platform::set_suspension;
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ async fn set(
     input: Input<(), (), PlatformAccessStatus>,
 ) -> Result<Output<PlatformAccessStatus>> {
     let command = input.body;
-    let scope = authorize::<grant::PlatformManage>(cx, uow, &command.platform_id).await?;
+    let scope = authorize::<permission::PlatformManage>(cx, uow, &command.platform_id).await?;
     let suspended = command.status == AccessStatus::Suspended;
     set_suspension(cx, &scope, uow, suspended, None).await?;
     Ok(Output::new(command))

@@ -106,8 +106,8 @@ impl FaultStore {
 
     fn call(&self) -> Result<(), StoreError> {
         match self.calls_left.fetch_sub(1, Ordering::SeqCst) {
-            1 => Err(injected()),
-            _ if self.rng().fails() => Err(injected()),
+            1 => Err(injected_error()),
+            _ if self.rng().fails() => Err(injected_error()),
             _ => Ok(()),
         }
     }
@@ -127,7 +127,7 @@ impl RowStore for FaultStore {
 
 const INJECTED: &str = "a fault was injected";
 
-fn injected() -> StoreError {
+fn injected_error() -> StoreError {
     StoreError::unavailable(INJECTED)
 }
 

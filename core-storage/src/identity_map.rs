@@ -29,7 +29,7 @@ struct CachedRecord {
 }
 
 impl CachedRecord {
-    fn stored<R: Record>(&self) -> Option<&Stored<R>> {
+    fn downcast_ref<R: Record>(&self) -> Option<&Stored<R>> {
         if self.kind != TypeId::of::<R>() {
             return None;
         }
@@ -37,7 +37,8 @@ impl CachedRecord {
     }
 
     fn is<R: Record>(&self, key: &str) -> bool {
-        self.stored::<R>().is_some_and(|stored| stored.key() == key)
+        self.downcast_ref::<R>()
+            .is_some_and(|stored| stored.key() == key)
     }
 }
 
@@ -56,7 +57,7 @@ impl IdentityMap {
             Within::Installation => true,
             Within::Platform(platform) => known.platform.as_ref() == Some(platform),
         };
-        known.stored().filter(|_| is_reached).cloned()
+        known.downcast_ref().filter(|_| is_reached).cloned()
     }
 
     /// Keeps a record that was read.

@@ -115,7 +115,7 @@ macro_rules! table {
                     $crate::Column { name, kind: K::TYPE, nullable: K::NULLABLE }
                 }
                 $(
-                    const fn computed<T, K: $crate::codec::ColumnCodec<T>>(
+                    const fn computed_column<T, K: $crate::codec::ColumnCodec<T>>(
                         name: &'static str,
                         _: fn(&$record) -> T,
                     ) -> $crate::Column {
@@ -127,7 +127,7 @@ macro_rules! table {
                     name: $name,
                     columns: &[
                         $(column::<_, $kind>(stringify!($field), |record| &record.$field),)+
-                        $($(computed::<_, $computed_kind>(stringify!($computed), $compute),)+)?
+                        $($(computed_column::<_, $computed_kind>(stringify!($computed), $compute),)+)?
                         $crate::Column { name: $crate::VERSION, kind: $crate::Type::Int, nullable: false },
                     ],
                     uniques: &[$($($crate::Unique {

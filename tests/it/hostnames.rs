@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_cloudflare_fake::{FakeCloudflare, Visited};
+use core_cloudflare_fake::{FakeCloudflare, HostnameTarget};
 use core_domain::kernel::Secret;
 use core_domain::testing::MemoryDns;
 use core_http::kernel::testing::Answer;
@@ -31,7 +31,7 @@ async fn visit(server: &Server, hostname: &str) -> Answer {
 const JOB_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Requests a hostname until the status is `status`.
-async fn visited(server: &Server, hostname: &str, status: u16) -> Answer {
+async fn wait_for_status(server: &Server, hostname: &str, status: u16) -> Answer {
     let until = async {
         loop {
             let answer = visit(server, hostname).await;
@@ -116,7 +116,10 @@ async fn records_and_domains_serve_the_site_until_deletion_or_suspension() {
         .record(&server, "registry", SERVICE_KEY, RECORD)
         .await
         .id();
-    assert_eq!(visited(&server, RECORD, 200).await.bytes, FRONT_PAGE);
+    assert_eq!(
+        wait_for_status(&server, RECORD, 200).await.bytes,
+        FRONT_PAGE
+    );
     let body = json!({ "dnsRecordId": record, "hostname": DOMAIN, "targetDns": RECORD });
     let domain = Call::post(shop.person.at("/domains"), &body);
     let domain = operate(&server, domain).await.expect(201).id();
@@ -124,7 +127,10 @@ async fn records_and_domains_serve_the_site_until_deletion_or_suspension() {
     let at_domain = shop.person.at(&format!("/domains/{domain}"));
     let active = Call::post(&at_domain, &json!({ "status": "active" })).by(&Method::PATCH);
     let _ = operate(&server, active).await.expect(200);
-    assert_eq!(visited(&server, DOMAIN, 200).await.bytes, FRONT_PAGE);
+    assert_eq!(
+        wait_for_status(&server, DOMAIN, 200).await.bytes,
+        FRONT_PAGE
+    );
     assert_eq!(
         shop.shown_record(&server, &record).await["status"],
         "active"
@@ -151,7 +157,7 @@ async fn records_and_domains_serve_the_site_until_deletion_or_suspension() {
     ] {
         let _ = operate(&server, call).await.expect(200);
         for hostname in [RECORD, DOMAIN] {
-            visited(&server, hostname, status).await;
+            wait_for_status(&server, hostname, status).await;
         }
     }
     let _ = visit(&server, "stranger.example.org").await.expect(404);
@@ -159,7 +165,7 @@ async fn records_and_domains_serve_the_site_until_deletion_or_suspension() {
     let _ = operate(&server, Call::get(&at_domain).by(&Method::DELETE))
         .await
         .expect(204);
-    visited(&server, DOMAIN, 404).await;
+    wait_for_status(&server, DOMAIN, 404).await;
     let _ = visit(&server, RECORD).await.expect(200);
     let path = shop
         .person
@@ -167,7 +173,7 @@ async fn records_and_domains_serve_the_site_until_deletion_or_suspension() {
     let _ = operate(&server, Call::get(path).by(&Method::DELETE))
         .await
         .expect(204);
-    visited(&server, RECORD, 404).await;
+    wait_for_status(&server, RECORD, 404).await;
     assert!(server.terminate().await.success());
 }
 
@@ -176,7 +182,7 @@ const OURS: &str = "engines.example.com";
 const CUSTOMERS: &str = "www.customer.org";
 
 /// Waits until a visitor at Cloudflare reaches `wanted`.
-async fn reached(fake: &FakeCloudflare, hostname: &str, wanted: Option<&Visited>) {
+async fn wait_for_visit(fake: &FakeCloudflare, hostname: &str, wanted: Option<&HostnameTarget>) {
     let until = async {
         loop {
             // Simulates that the certificate is issued.
@@ -223,7 +229,7 @@ async fn records_and_domains_at_cloudflare_reach_the_worker_until_deletion_or_su
     let resources = list(&suite, &person, "/resources").await.into_iter();
     let mut workers = resources.filter(|resource| resource["resourceType"] == "worker");
     let worker = workers.next().unwrap();
-    let reaches = Visited::Worker(worker["cfName"].as_str().unwrap().to_owned());
+    let reaches = HostnameTarget::Worker(worker["cfName"].as_str().unwrap().to_owned());
 
     let records = person.at(&format!("/stacks/{stack}/dns"));
     let body = json!({
@@ -231,7 +237,7 @@ async fn records_and_domains_at_cloudflare_reach_the_worker_until_deletion_or_su
     });
     let record = operate(&suite, Call::post(&records, &body)).await;
     let record = record.expect(201).id();
-    reached(&fake, OURS, Some(&reaches)).await;
+    wait_for_visit(&fake, OURS, Some(&reaches)).await;
     let body = json!({ "dnsRecordId": record, "hostname": CUSTOMERS, "targetDns": OURS });
     let domain = suite
         .post(&person.token, &person.at("/domains"), body)
@@ -250,20 +256,20 @@ async fn records_and_domains_at_cloudflare_reach_the_worker_until_deletion_or_su
     let at_domain = person.at(&format!("/domains/{}", domain.id()));
     let active = Call::post(&at_domain, &active).by(&Method::PATCH);
     let _ = operate(&suite, active).await.expect(200);
-    reached(&fake, CUSTOMERS, Some(&reaches)).await;
+    wait_for_visit(&fake, CUSTOMERS, Some(&reaches)).await;
 
     let change = |how: &str| Call::post(person.at(how), &json!({}));
     for (how, wanted) in [("/suspend", None), ("/restore", Some(&reaches))] {
         let _ = operate(&suite, change(how)).await.expect(200);
         for hostname in [OURS, CUSTOMERS] {
-            reached(&fake, hostname, wanted).await;
+            wait_for_visit(&fake, hostname, wanted).await;
         }
     }
     let deleted = Call::get(&at_domain).by(&Method::DELETE);
     let _ = operate(&suite, deleted).await.expect(204);
-    reached(&fake, CUSTOMERS, None).await;
+    wait_for_visit(&fake, CUSTOMERS, None).await;
     let deleted = Call::get(format!("{records}/{record}")).by(&Method::DELETE);
     let _ = operate(&suite, deleted).await.expect(204);
-    reached(&fake, OURS, None).await;
+    wait_for_visit(&fake, OURS, None).await;
     suite.shutdown().await;
 }

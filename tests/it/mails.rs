@@ -10,7 +10,7 @@ use core_domain::shared::{AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
 use core_domain::use_case::shared::{
     ClaimedMail, ClaimedMessage, MailOutcome, MessageOutcome, claim_mails, claim_messages,
-    settle_mail, settle_messages,
+    store_mail_outcome, store_message_outcomes,
 };
 use core_testkit::manual_clock;
 use futures_util::future::join_all;
@@ -80,14 +80,14 @@ impl Outbox {
         claim_mails(self.store.as_ref(), limit).await.unwrap()
     }
 
-    async fn settle(&self, claimed: &ClaimedMail, fate: MailOutcome) {
+    async fn store_outcome(&self, claimed: &ClaimedMail, fate: MailOutcome) {
         let cx = Context::system(self.entropy.clone());
-        let settled = settle_mail(&cx, self.store.as_ref(), claimed, &fate).await;
+        let settled = store_mail_outcome(&cx, self.store.as_ref(), claimed, &fate).await;
         settled.unwrap();
     }
 
     /// All mails that are still queued.
-    async fn left(&self) -> Vec<OutboxMessage> {
+    async fn queued_mails(&self) -> Vec<OutboxMessage> {
         let mut uow = self.store.begin(Mode::Read).await.unwrap();
         let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
         let all = OutboxQuery::MailDueAt(Timestamp::from_seconds(4_000_000_000));
@@ -97,7 +97,7 @@ impl Outbox {
         left
     }
 
-    async fn audited(&self, action: &str) -> usize {
+    async fn audit_count(&self, action: &str) -> usize {
         let mut uow = self.store.begin(Mode::Read).await.unwrap();
         let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
         let query = AuditQuery {
@@ -146,10 +146,10 @@ async fn nodes_that_claim_at_the_same_time_never_claim_the_same_mail() {
         let node = || async {
             let mut sent = Vec::new();
             // Another node may have claimed the due mails. If no mail is left, all have been sent.
-            while !outbox.left().await.is_empty() {
+            while !outbox.queued_mails().await.is_empty() {
                 for claimed in outbox.claim(3).await {
                     sent.push(claimed.id().clone());
-                    outbox.settle(&claimed, MailOutcome::Sent).await;
+                    outbox.store_outcome(&claimed, MailOutcome::Sent).await;
                 }
             }
             sent
@@ -170,17 +170,19 @@ async fn a_late_outcome_does_not_change_a_mail_that_another_node_has_claimed() {
         outbox.clock.advance(Duration::from_secs(121));
         let quick = outbox.claim(1).await.remove(0);
         assert_eq!((slow.attempt(), quick.attempt()), (1, 2));
-        let claimed = outbox.left().await;
+        let claimed = outbox.queued_mails().await;
         for fate in [MailOutcome::PutOff, MailOutcome::Released] {
-            outbox.settle(&slow, fate).await;
+            outbox.store_outcome(&slow, fate).await;
         }
-        assert_eq!(outbox.left().await, claimed);
+        assert_eq!(outbox.queued_mails().await, claimed);
         let to = Email::parse("p0@example.org").unwrap();
         for mail in [&quick, &slow] {
-            outbox.settle(mail, MailOutcome::Refused(to.clone())).await;
+            outbox
+                .store_outcome(mail, MailOutcome::Refused(to.clone()))
+                .await;
         }
-        assert!(outbox.left().await.is_empty());
-        assert_eq!(outbox.audited("mail.refused").await, 1);
+        assert!(outbox.queued_mails().await.is_empty());
+        assert_eq!(outbox.audit_count("mail.refused").await, 1);
     }
 }
 
@@ -199,7 +201,9 @@ async fn a_claim_of_a_message_lasts_longer_than_its_delivery() {
         outbox.clock.advance(Duration::from_secs(119));
         assert!(claim_messages(store, 8).await.unwrap().is_empty());
         let delivered = [(first[0].clone(), MessageOutcome::Delivered)];
-        settle_messages(&cx, store, &delivered).await.unwrap();
+        store_message_outcomes(&cx, store, &delivered)
+            .await
+            .unwrap();
         outbox.clock.advance(Duration::from_secs(2));
         let again = claim_messages(store, 8).await.unwrap();
         let attempts: Vec<(&OutboxId, i64)> = again
@@ -210,12 +214,12 @@ async fn a_claim_of_a_message_lasts_longer_than_its_delivery() {
         // A late outcome for a message that another node has claimed changes nothing.
         for outcome in [MessageOutcome::Rescheduled, MessageOutcome::Released] {
             let late = [(first[1].clone(), outcome)];
-            settle_messages(&cx, store, &late).await.unwrap();
+            store_message_outcomes(&cx, store, &late).await.unwrap();
         }
         assert!(claim_messages(store, 8).await.unwrap().is_empty());
         let release = |claimed| (claimed, MessageOutcome::Released);
         let released: Vec<_> = again.into_iter().map(release).collect();
-        settle_messages(&cx, store, &released).await.unwrap();
+        store_message_outcomes(&cx, store, &released).await.unwrap();
         let released = claim_messages(store, 8).await.unwrap();
         assert!(
             released

@@ -31,7 +31,7 @@ async fn is_not_ready(server: &Server, service: &str) {
 }
 
 /// Opens an event stream through the gateway, and reads until its first comment or event.
-async fn follow(server: &Server, person: &PlatformMember) -> TcpStream {
+async fn open_event_stream(server: &Server, person: &PlatformMember) -> TcpStream {
     let url = server.url("gateway");
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap())
         .await
@@ -60,7 +60,7 @@ async fn readiness_fails_on_every_listener_before_any_closes_and_followers_are_e
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &DELAY).await;
     let person = sign_up(&server, "engines", "Engines").await;
-    let follower = follow(&server, &person).await;
+    let follower = open_event_stream(&server, &person).await;
     server.signal("TERM").await;
     for service in [
         "gateway",
@@ -78,7 +78,7 @@ async fn readiness_fails_on_every_listener_before_any_closes_and_followers_are_e
     // Requests are served until the load balancer has noticed.
     let _ = server.get(&person.token, &person.at("")).await.expect(200);
     assert!(ends(follower).await, "the follower was cut off");
-    assert!(server.ended().await.success());
+    assert!(server.wait_for_exit().await.success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,7 +97,7 @@ async fn no_job_is_claimed_after_sigterm() {
     let call = Call::post("/api/v1/provision/platform", &body).bearer(SERVICE_KEY);
     let queued = server.send("provisioning", call).await.expect(202);
     let id = JobId::from_text(queued.text("jobId")).unwrap();
-    assert!(server.ended().await.success());
+    assert!(server.wait_for_exit().await.success());
 
     let config = sqlite::SqliteConfig::new(database, std::sync::Arc::new(SystemClock), [7; 32]);
     let store = sqlite::open(config).await.unwrap();

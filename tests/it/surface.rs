@@ -43,7 +43,7 @@ fn call(row: &Endpoint, path: impl Into<String>) -> Call {
 }
 
 #[track_caller]
-fn refused(what: &str, answer: &Answer, status: u16) {
+fn assert_refused(what: &str, answer: &Answer, status: u16) {
     assert_eq!(answer.status.as_u16(), status, "{what}: {}", answer.json);
     assert!(!answer.code().is_empty(), "{what}: {}", answer.json);
 }
@@ -57,16 +57,16 @@ async fn requests_without_a_valid_credential_are_refused() {
             let own = path(row, UNKNOWN_ID);
             if row.requirement() != Requirement::Public {
                 let wrong = call(row, &own).bearer("wrong-credential");
-                refused(&what, &wrong.to(service.clone()).await, 401);
+                assert_refused(&what, &wrong.to(service.clone()).await, 401);
             }
             let through = call(row, format!("/api/v1/{name}{own}"));
             if row.path().starts_with("/internal/") {
                 let operator = through.bearer(SERVICE_KEY);
-                refused(&what, &operator.to(suite.gateway()).await, 404);
+                assert_refused(&what, &operator.to(suite.gateway()).await, 404);
                 continue;
             }
             let answer = through.to(suite.gateway()).await;
-            refused(&what, &answer, 401);
+            assert_refused(&what, &answer, 401);
             assert_eq!(answer.header("www-authenticate"), "Bearer", "{what}");
         }
     }

@@ -10,10 +10,10 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use crate::fault::{Fault, FaultQueue, Matcher};
-use crate::journal::{Exchange, Journal, Recorded};
+use crate::journal::{Exchange, Journal, RecordedRequest};
 use crate::limit::{Limiter, RateLimit};
-use crate::server::{Inner, Shared, serve};
-use crate::serving::{Visited, visit};
+use crate::server::{Inner, SharedInner, serve};
+use crate::serving::{HostnameTarget, visit};
 use crate::settings::Settings;
 use crate::state::project::DeploymentEnd;
 use crate::state::script::ScriptInfo;
@@ -21,7 +21,7 @@ use crate::state::{Kind, State};
 
 /// A running fake with one Cloudflare account. Dropping it stops the server and closes all connections.
 pub struct FakeCloudflare {
-    shared: Arc<Shared>,
+    shared: Arc<SharedInner>,
     address: SocketAddr,
     task: AbortHandle,
 }
@@ -42,7 +42,7 @@ impl FakeCloudflare {
     pub async fn start_with(settings: Settings) -> io::Result<Self> {
         let listener = TcpListener::bind((IpAddr::from([127, 0, 0, 1]), settings.port)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(Inner {
+        let shared = Arc::new(SharedInner::new(Inner {
             limiter: Limiter::new(settings.rate_limit),
             state: State::new(settings),
             faults: FaultQueue::default(),
@@ -106,7 +106,7 @@ impl FakeCloudflare {
 
     /// Returns the target that serves a platform or customer's hostname; `None` if there is none.
     #[must_use]
-    pub fn visit(&self, hostname: &str) -> Option<Visited> {
+    pub fn visit(&self, hostname: &str) -> Option<HostnameTarget> {
         visit(&self.shared.lock().state, hostname)
     }
 
@@ -161,7 +161,7 @@ impl FakeCloudflare {
 
     /// Returns the received requests in order.
     #[must_use]
-    pub fn requests(&self) -> Vec<Recorded> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.lock().journal.requests.clone()
     }
 
@@ -190,7 +190,7 @@ impl FakeCloudflare {
 
     /// Returns the content that the production environment of a Pages project serves at a path.
     #[must_use]
-    pub fn hosted(&self, project: &str, path: &str) -> Option<Bytes> {
+    pub fn pages_file(&self, project: &str, path: &str) -> Option<Bytes> {
         let inner = self.shared.lock();
         let hash = inner.state.project(project)?.production()?.get(path)?;
         inner.state.pages_assets.file(hash).cloned()

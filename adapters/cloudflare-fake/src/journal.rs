@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// A received request, without confidential data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// The HTTP method of the request.
     pub method: String,
     /// The path of the request, without the query.
@@ -17,7 +17,7 @@ pub struct Recorded {
 #[derive(Clone)]
 pub struct Exchange {
     /// The method, path and status.
-    pub recorded: Recorded,
+    pub recorded: RecordedRequest,
     /// The decoded query parameters of the request.
     pub query: Vec<(String, String)>,
     /// `true` if a fault caused the response.
@@ -44,6 +44,6 @@ impl std::fmt::Debug for Exchange {
 /// The recorded requests and exchanges.
 #[derive(Default)]
 pub(crate) struct Journal {
-    pub(crate) requests: Vec<Recorded>,
+    pub(crate) requests: Vec<RecordedRequest>,
     pub(crate) exchanges: Vec<Exchange>,
 }

@@ -36,7 +36,7 @@ const PAGE: PageSize = PageSize {
 };
 
 #[derive(Deserialize)]
-struct Titled {
+struct NamespaceBody {
     title: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
 
 /// Returns the title in a request body, if no namespace has it.
 fn title(state: &State, request: &Request) -> Result<String, Refusal> {
-    let body: Titled = request.json(INVALID)?;
+    let body: NamespaceBody = request.json(INVALID)?;
     let title = body
         .title
         .filter(|title| !title.is_empty())

@@ -127,9 +127,9 @@ mod zone;
 
 pub use fault::{Fault, Matcher, Pace, Silence};
 pub use handle::FakeCloudflare;
-pub use journal::{Exchange, Recorded};
+pub use journal::{Exchange, RecordedRequest};
 pub use limit::RateLimit;
-pub use serving::Visited;
+pub use serving::HostnameTarget;
 pub use settings::Settings;
 pub use state::Kind;
 pub use state::project::DeploymentEnd;

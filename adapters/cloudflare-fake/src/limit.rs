@@ -59,7 +59,7 @@ impl Limiter {
     pub(crate) fn count(&mut self, now: Instant) -> Verdict {
         if let Some(until) = self.blocked_until {
             if now < until {
-                return self.blocked(until - now);
+                return self.rejection(until - now);
             }
             *self = Self::new(self.limit);
         }
@@ -71,7 +71,7 @@ impl Limiter {
         self.count += 1;
         if self.count > self.limit.requests {
             self.blocked_until = Some(now + self.limit.window);
-            return self.blocked(self.limit.window);
+            return self.rejection(self.limit.window);
         }
         Verdict {
             retry_after: None,
@@ -80,7 +80,7 @@ impl Limiter {
         }
     }
 
-    fn blocked(&self, rest: Duration) -> Verdict {
+    fn rejection(&self, rest: Duration) -> Verdict {
         Verdict {
             retry_after: Some(seconds(rest)),
             remaining: 0,

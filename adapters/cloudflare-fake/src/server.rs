@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::envelope::{Answer, Payload, Refusal};
 use crate::fault::{Fault, FaultQueue, Pace, Silence};
-use crate::journal::{Exchange, Journal, Recorded};
+use crate::journal::{Exchange, Journal, RecordedRequest};
 use crate::limit::{Limiter, Verdict};
 use crate::request::Request;
 use crate::router;
@@ -43,9 +43,9 @@ pub(crate) struct Inner {
 }
 
 /// The state that all connections share.
-pub(crate) struct Shared(Mutex<Inner>);
+pub(crate) struct SharedInner(Mutex<Inner>);
 
-impl Shared {
+impl SharedInner {
     pub(crate) const fn new(inner: Inner) -> Self {
         Self(Mutex::new(inner))
     }
@@ -56,7 +56,7 @@ impl Shared {
 }
 
 /// A response that is ready to be sent.
-struct Rendered {
+struct RenderedResponse {
     status: u16,
     headers: Vec<(&'static str, String)>,
     content_type: String,
@@ -65,12 +65,12 @@ struct Rendered {
 
 /// The action for a request.
 enum Outcome {
-    Send(Rendered, Option<Pace>),
+    Send(RenderedResponse, Option<Pace>),
     Silent(Silence),
 }
 
 /// Accepts connections until the future is dropped, which also closes them.
-pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+pub(crate) async fn serve(listener: TcpListener, shared: Arc<SharedInner>) {
     let mut connections = JoinSet::new();
     loop {
         if let Ok((stream, _)) = listener.accept().await {
@@ -80,7 +80,7 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<SharedInner>) {
     let service = service_fn(|request| answer(request, Arc::clone(&shared)));
     let server = hyper::server::conn::http1::Builder::new();
     // An error means that the client disconnected, or that a fault closes the connection.
@@ -89,7 +89,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 
 async fn answer(
     request: http::Request<Incoming>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedInner>,
 ) -> io::Result<Response<Body>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -121,7 +121,7 @@ impl Inner {
         outcome
     }
 
-    fn handle(&mut self, request: &Request) -> Rendered {
+    fn handle(&mut self, request: &Request) -> RenderedResponse {
         let reply = router::handle(&mut self.state, request);
         render(reply.unwrap_or_else(|refusal| refusal.answer()))
     }
@@ -162,7 +162,7 @@ impl Inner {
             }
             Fault::SlowBody(pace) => return Outcome::Send(self.handle(request), Some(pace)),
             Fault::SuccessFalseWith200 => render(SUCCESS_FALSE.answer()),
-            Fault::HtmlBody => Rendered {
+            Fault::HtmlBody => RenderedResponse {
                 status: 403,
                 headers: vec![("cf-mitigated", "challenge".to_owned())],
                 content_type: "text/html; charset=UTF-8".to_owned(),
@@ -170,7 +170,7 @@ impl Inner {
             },
             Fault::EmptyBody204 => {
                 self.handle(request);
-                Rendered {
+                RenderedResponse {
                     status: 204,
                     headers: Vec::new(),
                     content_type: String::new(),
@@ -181,7 +181,7 @@ impl Inner {
         Outcome::Send(rendered, None)
     }
 
-    fn add_headers(&mut self, rendered: &mut Rendered, verdict: &Verdict) {
+    fn add_headers(&mut self, rendered: &mut RenderedResponse, verdict: &Verdict) {
         let limit = self.limiter.limit();
         let (remaining, reset) = (verdict.remaining, verdict.reset);
         let (quota, window) = (limit.requests, limit.window.as_secs());
@@ -200,7 +200,7 @@ impl Inner {
             Outcome::Send(rendered, _) => Some(rendered),
             Outcome::Silent(_) => None,
         };
-        let recorded = Recorded {
+        let recorded = RecordedRequest {
             method: request.method.to_string(),
             path: request.path.clone(),
             status: sent.map(|sent| sent.status),
@@ -220,12 +220,12 @@ impl Inner {
     }
 }
 
-fn render(answer: Answer) -> Rendered {
+fn render(answer: Answer) -> RenderedResponse {
     let (content_type, body) = match answer.payload {
         Payload::Json(json) => ("application/json".to_owned(), Bytes::from(json.to_string())),
         Payload::Raw(content_type, bytes) => (content_type, bytes),
     };
-    Rendered {
+    RenderedResponse {
         status: answer.status,
         headers: Vec::new(),
         content_type,
@@ -233,7 +233,7 @@ fn render(answer: Answer) -> Rendered {
     }
 }
 
-fn rate_limited(retry_after: Option<u64>) -> Rendered {
+fn rate_limited(retry_after: Option<u64>) -> RenderedResponse {
     let mut rendered = render(TOO_MANY.answer());
     rendered
         .headers
@@ -242,9 +242,9 @@ fn rate_limited(retry_after: Option<u64>) -> Rendered {
 }
 
 /// Returns an error of a gateway, which does not have the envelope of the API.
-fn gateway_error(status: u16, retry_after: Option<u64>) -> Rendered {
+fn gateway_error(status: u16, retry_after: Option<u64>) -> RenderedResponse {
     let body = format!("error code: {status}");
-    Rendered {
+    RenderedResponse {
         status,
         headers: retry_after
             .map(|seconds| ("retry-after", seconds.to_string()))
@@ -255,7 +255,7 @@ fn gateway_error(status: u16, retry_after: Option<u64>) -> Rendered {
     }
 }
 
-fn send(rendered: Rendered, pace: Option<Pace>) -> io::Result<Response<Body>> {
+fn send(rendered: RenderedResponse, pace: Option<Pace>) -> io::Result<Response<Body>> {
     let mut response = Response::builder().status(rendered.status);
     for (name, value) in rendered.headers {
         response = response.header(name, value);

@@ -5,7 +5,7 @@ use crate::state::zone::Zone;
 
 /// The target of a hostname.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Visited {
+pub enum HostnameTarget {
     /// The name of a worker.
     Worker(String),
     /// The name of a Pages project.
@@ -15,13 +15,17 @@ pub enum Visited {
 /// Returns the target that serves a hostname; `None` if there is none. A custom hostname needs an active certificate,
 /// and a domain of a project must be active. A name in a zone needs a DNS record; customers' DNS is outside the
 /// account.
-pub(crate) fn visit(state: &State, hostname: &str) -> Option<Visited> {
+pub(crate) fn visit(state: &State, hostname: &str) -> Option<HostnameTarget> {
     let domain = state.worker_domains.iter();
     if let Some(domain) = domain.clone().find(|domain| domain.hostname == hostname) {
-        return Some(Visited::Worker(domain.service.clone()));
+        return Some(HostnameTarget::Worker(domain.service.clone()));
     }
-    if let Some(script) = state.zones.iter().find_map(|zone| routed(zone, hostname)) {
-        return Some(Visited::Worker(script));
+    if let Some(script) = state
+        .zones
+        .iter()
+        .find_map(|zone| find_route_script(zone, hostname))
+    {
+        return Some(HostnameTarget::Worker(script));
     }
     let zone = state.zones.iter().find(|zone| zone.contains(hostname));
     let has_record = zone.is_none_or(|zone| zone.records.iter().any(|own| own.name() == hostname));
@@ -30,11 +34,11 @@ pub(crate) fn visit(state: &State, hostname: &str) -> Option<Visited> {
     };
     let mut projects = state.projects.iter();
     let project = projects.find(|project| project.domains.iter().any(is_served));
-    project.map(|project| Visited::Project(project.name.clone()))
+    project.map(|project| HostnameTarget::Project(project.name.clone()))
 }
 
-/// Returns the script of the matching route of a zone.
-fn routed(zone: &Zone, hostname: &str) -> Option<String> {
+/// Finds the script of the matching route of a zone.
+fn find_route_script(zone: &Zone, hostname: &str) -> Option<String> {
     let mut customers = zone.hostnames.iter();
     let is_custom =
         customers.any(|own| own.hostname == hostname && own.states() == ("active", "active"));

@@ -49,9 +49,9 @@ pub(crate) struct ApiResponse<T> {
 
 /// The API client. Cheap to clone; clones share the connections and the rate limiter.
 #[derive(Clone)]
-pub(crate) struct Client(Arc<Shared>);
+pub(crate) struct Client(Arc<ClientInner>);
 
-struct Shared {
+struct ClientInner {
     connections: Connections<HttpsConnector<HttpConnector>, Full<Bytes>>,
     base_url: String,
     account_id: String,
@@ -81,7 +81,7 @@ impl Client {
             .pool_idle_timeout(POOL_IDLE)
             .pool_timer(TokioTimer::new())
             .build(connector);
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(ClientInner {
             connections,
             base_url: account.base_url,
             account_id: account.account_id,

@@ -118,7 +118,8 @@ impl CloudflareInfrastructure {
             return Ok(found);
         }
         let made = project::create(client, name, &request.owner, settings).await;
-        self.made_or_found(request, made, project::DUPLICATE).await
+        self.confirm_creation(request, made, project::DUPLICATE)
+            .await
     }
 
     /// Creates an object of a type with unique names.
@@ -136,11 +137,11 @@ impl CloudflareInfrastructure {
             ResourceType::Pages => return self.put_project(request).await,
             ResourceType::Worker => return self.put_worker(request).await,
         };
-        self.made_or_found(request, made, duplicate).await
+        self.confirm_creation(request, made, duplicate).await
     }
 
     /// Returns the created object. If it is unclear who created it, looks it up again.
-    async fn made_or_found(
+    async fn confirm_creation(
         &self,
         request: &ObjectRequest,
         made: Result<ProviderObject, CallError>,
@@ -310,7 +311,7 @@ impl Infrastructure for CloudflareInfrastructure {
         _: &str,
         files: &[SiteFile],
     ) -> Result<SiteStorage, ProviderError> {
-        Ok(SiteStorage::unreported(files))
+        Ok(SiteStorage::of_new_site(files))
     }
 
     /// Does nothing: Cloudflare decides how long it keeps replaced deployments.

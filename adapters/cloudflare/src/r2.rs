@@ -61,10 +61,10 @@ pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderO
 pub(crate) async fn create(client: &Client, name: &str) -> Result<ProviderObject, CallError> {
     let call = client.call(Method::POST, "r2.create", &PATH);
     client.run(call.json(&json!({ "name": name }))).await?;
-    Ok(provisioned(name))
+    Ok(provider_object(name))
 }
 
-fn provisioned(name: &str) -> ProviderObject {
+fn provider_object(name: &str) -> ProviderObject {
     Bucket {
         name: name.to_owned(),
     }

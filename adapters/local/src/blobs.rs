@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::port::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 
-use crate::data_dir::{DataDir, Staged};
+use crate::data_dir::{DataDir, StagingPath};
 use crate::error::{LocalError, Result, run_blocking};
 
 /// Blob storage in a folder. A staged blob is a file of the same file system, so committing it does not copy its bytes.
@@ -80,7 +80,7 @@ impl Blobs for FileBlobs {
 #[derive(Debug)]
 struct StagedFile {
     data: Arc<DataDir>,
-    staged: Staged,
+    staged: StagingPath,
     file: Arc<File>,
 }
 

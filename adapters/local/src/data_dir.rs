@@ -28,7 +28,7 @@ pub(crate) struct DataDir {
 
 /// An unfinished file or folder in the staging folder. It is deleted on drop unless it was published.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagingPath {
     path: PathBuf,
 }
 
@@ -148,17 +148,17 @@ impl DataDir {
     }
 
     /// Creates an empty folder in the staging folder.
-    pub(crate) fn stage_dir(&self) -> Result<Staged> {
+    pub(crate) fn stage_dir(&self) -> Result<StagingPath> {
         let (staged, ()) = self.stage(create_dir)?;
         Ok(staged)
     }
 
     /// Creates an empty file in the staging folder, open for reading and writing.
-    pub(crate) fn stage_file(&self) -> Result<(Staged, File)> {
+    pub(crate) fn stage_file(&self) -> Result<(StagingPath, File)> {
         self.stage(create_file)
     }
 
-    fn stage<T>(&self, make: impl Fn(&Path) -> io::Result<T>) -> Result<(Staged, T)> {
+    fn stage<T>(&self, make: impl Fn(&Path) -> io::Result<T>) -> Result<(StagingPath, T)> {
         loop {
             let number = self.next_staging_number.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}-{number}", std::process::id());
@@ -166,7 +166,11 @@ impl DataDir {
             match make(&path) {
                 // Another process with the same process id uses this name, for example in another container.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|made| (Staged { path }, made)).map_err(Into::into),
+                made => {
+                    return made
+                        .map(|made| (StagingPath { path }, made))
+                        .map_err(Into::into);
+                }
             }
         }
     }
@@ -205,7 +209,12 @@ impl DataDir {
     }
 
     /// Moves a staged folder to its final path. Returns `false` and keeps the existing object if the path exists.
-    pub(crate) fn publish(&self, staged: Staged, parts: &[&str], _: &PublishLock) -> Result<bool> {
+    pub(crate) fn publish(
+        &self,
+        staged: StagingPath,
+        parts: &[&str],
+        _: &PublishLock,
+    ) -> Result<bool> {
         sync_tree(&staged.path)?;
         let target = self.path(parts)?;
         if target.try_exists()? {
@@ -227,7 +236,12 @@ impl DataDir {
 
     /// Moves a staged file to its final path and replaces any existing file atomically. Readers see the old content or
     /// the new.
-    pub(crate) fn commit_file(&self, staged: Staged, file: &File, parts: &[&str]) -> Result<()> {
+    pub(crate) fn commit_file(
+        &self,
+        staged: StagingPath,
+        file: &File,
+        parts: &[&str],
+    ) -> Result<()> {
         file.sync_all()?;
         let target = self.path(parts)?;
         fs::rename(&staged.path, &target)?;
@@ -284,7 +298,7 @@ impl DataDir {
     }
 
     /// Moves a folder to the staging folder. Its content is deleted when the returned value is dropped.
-    pub(crate) fn detach(&self, parts: &[&str], _: &PublishLock) -> Result<Staged> {
+    pub(crate) fn detach(&self, parts: &[&str], _: &PublishLock) -> Result<StagingPath> {
         let target = self.path(parts)?;
         // A rename can replace an empty folder.
         let staged = self.stage_dir()?;
@@ -294,7 +308,7 @@ impl DataDir {
     }
 }
 
-impl Staged {
+impl StagingPath {
     /// Returns the path in the staging folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -323,7 +337,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagingPath {
     fn drop(&mut self) {
         // After publishing, nothing exists at this path. If a removal fails here, the next opening of the folder
         // deletes the rest.

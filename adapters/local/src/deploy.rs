@@ -12,7 +12,7 @@ use core_domain::registry::ResourceType;
 use sha2::{Digest, Sha256};
 
 use crate::config::{FaultMoment, LocalConfig};
-use crate::data_dir::{DataDir, Staged};
+use crate::data_dir::{DataDir, StagingPath};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, to_json};
 use crate::names::{branch_label, check_paths, digest};
@@ -172,7 +172,7 @@ fn write_site(
     data: &DataDir,
     upload: &SiteUpload,
     contents: &SiteContents<'_>,
-    staged: &Staged,
+    staged: &StagingPath,
 ) -> Result<String> {
     let mut entries = BTreeMap::new();
     let mut seen = BTreeSet::new();

@@ -57,7 +57,7 @@ impl LocalError {
         })
     }
 
-    pub(crate) fn damaged(path: impl Into<PathBuf>, reason: impl ToString) -> Self {
+    pub(crate) fn damaged_file(path: impl Into<PathBuf>, reason: impl ToString) -> Self {
         Self::Damaged(PathError {
             path: path.into(),
             reason: reason.to_string(),
@@ -114,7 +114,7 @@ mod tests {
         let failures = || {
             [
                 LocalError::foreign(PATH),
-                LocalError::damaged(PATH, "EOF"),
+                LocalError::damaged_file(PATH, "EOF"),
                 LocalError::Io(io::Error::other(PATH)),
                 LocalError::Sqlite(rusqlite::Error::InvalidPath(PATH.into())),
             ]

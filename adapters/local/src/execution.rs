@@ -17,7 +17,7 @@ pub(crate) struct Execution {
 
 impl Execution {
     /// Uses the blocking threads that the whole process shares.
-    pub(crate) const fn shared(limits: BindingLimits) -> Self {
+    pub(crate) const fn with_shared_threads(limits: BindingLimits) -> Self {
         Self {
             limits,
             threads: None,
@@ -28,7 +28,7 @@ impl Execution {
     ///
     /// # Errors
     /// [`LocalError::Io`] if the threads cannot be prepared.
-    pub(crate) fn separate(limits: BindingLimits) -> Result<Self> {
+    pub(crate) fn with_dedicated_threads(limits: BindingLimits) -> Result<Self> {
         let threads = Threads::new(limits.threads)?;
         Ok(Self {
             limits,
@@ -105,7 +105,7 @@ mod tests {
             threads: 1,
             ..BindingLimits::default()
         };
-        let separate = Execution::separate(limits).unwrap();
+        let separate = Execution::with_dedicated_threads(limits).unwrap();
         let (start, started) = oneshot::channel();
         let (end, ended) = mpsc::channel::<()>();
         let mut busy = pin!(separate.run(move || {
@@ -116,7 +116,10 @@ mod tests {
         assert_eq!(started.await.unwrap().unwrap(), "core-bindings");
         let mut waiting = pin!(separate.run(|| Ok(())));
         assert!(poll!(&mut waiting).is_pending());
-        Execution::shared(limits).run(|| Ok(())).await.unwrap();
+        Execution::with_shared_threads(limits)
+            .run(|| Ok(()))
+            .await
+            .unwrap();
         assert!(poll!(&mut waiting).is_pending());
         end.send(()).unwrap();
         assert!(busy.await.unwrap());

@@ -8,7 +8,7 @@ use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};
 use crate::config::{FaultMoment, LocalConfig};
-use crate::data_dir::{DataDir, Staged};
+use crate::data_dir::{DataDir, StagingPath};
 use crate::deploy::FinishedDeployment;
 use crate::error::{Result, run_blocking};
 use crate::host::SiteHost;
@@ -170,7 +170,7 @@ impl LocalInfrastructure {
         self.config
             .faults
             .at("create", resource, FaultMoment::Done)?;
-        Ok(self.provisioned(resource, manifest))
+        Ok(self.provider_object(resource, manifest))
     }
 
     /// Parses and checks the script of a worker. Returns `None` for all other types.
@@ -243,7 +243,7 @@ impl LocalInfrastructure {
         request: &ObjectRequest,
         manifest: &Manifest,
         script: Option<WorkerScript>,
-    ) -> Result<Staged> {
+    ) -> Result<StagingPath> {
         let (manifest, effect_key) = (manifest.clone(), request.effect_key.clone());
         let resource_type = request.resource.resource_type;
         let staged = self
@@ -291,7 +291,11 @@ impl LocalInfrastructure {
         self.config.faults.at("remove", resource, FaultMoment::Done)
     }
 
-    pub(crate) fn provisioned(&self, resource: &ResourceRef, manifest: Manifest) -> ProviderObject {
+    pub(crate) fn provider_object(
+        &self,
+        resource: &ResourceRef,
+        manifest: Manifest,
+    ) -> ProviderObject {
         let served = is_served(resource.resource_type);
         ProviderObject {
             id: manifest.id,

@@ -8,7 +8,7 @@ use core_domain::registry::ResourceType;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::data_dir::{DataDir, Staged};
+use crate::data_dir::{DataDir, StagingPath};
 use crate::error::{LocalError, Result};
 use crate::names::{check_name, digest};
 
@@ -89,7 +89,7 @@ impl Manifest {
     }
 
     /// Writes the manifest into the staged folder of an object.
-    pub(crate) fn write(&self, staged: &Staged) -> Result<()> {
+    pub(crate) fn write(&self, staged: &StagingPath) -> Result<()> {
         staged.write(FILE, &to_json(self)?)
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(data: &DataDir, parts: &[&str]) -> 
     };
     serde_json::from_slice(&content).map(Some).map_err(|error| {
         let path: PathBuf = parts.iter().collect();
-        LocalError::damaged(path, error)
+        LocalError::damaged_file(path, error)
     })
 }
 

@@ -10,7 +10,7 @@ use core_domain::kernel::{Timestamp, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::data_dir::{Staged, is_absence};
+use crate::data_dir::{StagingPath, is_absence};
 use crate::error::{LocalError, Result};
 
 /// Maximum length of a key, in bytes.
@@ -131,7 +131,7 @@ impl ObjectReader {
         let mut head = BufReader::new(&file).take(MAX_HEAD);
         let content_start = head.read_until(b'\n', &mut line)? as u64;
         let info = serde_json::from_slice(&line);
-        let info = info.map_err(|error| LocalError::damaged(path, error))?;
+        let info = info.map_err(|error| LocalError::damaged_file(path, error))?;
         Ok(Some(Self {
             info,
             file,
@@ -153,7 +153,7 @@ impl ObjectReader {
 #[derive(Debug)]
 pub(crate) struct ObjectWriter {
     info: ObjectInfo,
-    staged: Staged,
+    staged: StagingPath,
     file: File,
     digest: Sha256,
     max_bytes: u64,
@@ -165,7 +165,7 @@ impl ObjectWriter {
     /// Starts writing an object whose content has at most `max_bytes` bytes.
     pub(crate) fn begin(
         info: ObjectInfo,
-        (staged, file): (Staged, File),
+        (staged, file): (StagingPath, File),
         max_bytes: u64,
     ) -> Result<Self> {
         // Reserves room for the longest possible line. The final line is padded with spaces.
@@ -201,7 +201,7 @@ impl ObjectWriter {
     }
 
     /// Writes the final first line. The file stays in the staging folder.
-    pub(crate) fn finish(mut self) -> Result<(ObjectInfo, Staged, File)> {
+    pub(crate) fn finish(mut self) -> Result<(ObjectInfo, StagingPath, File)> {
         self.info.etag = hex(&self.digest.finalize());
         let mut line = self.info.to_line()?;
         line.pop();

@@ -30,7 +30,7 @@ impl Infrastructure for LocalInfrastructure {
     ) -> Result<Option<ProviderObject>, ProviderError> {
         let target = resource.clone();
         let found = self.run(move |data| Manifest::read(data, &target)).await?;
-        Ok(found.map(|manifest| self.provisioned(resource, manifest)))
+        Ok(found.map(|manifest| self.provider_object(resource, manifest)))
     }
 
     async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
@@ -104,7 +104,7 @@ impl Infrastructure for LocalInfrastructure {
         found.truncate(PAGE_SIZE);
         let last = found.last().map(|(resource, _)| resource.name.clone());
         let objects = found.into_iter().map(|(resource, manifest)| OwnedObject {
-            provisioned: self.provisioned(&resource, manifest),
+            provisioned: self.provider_object(&resource, manifest),
             name: resource.name,
         });
         Ok(OwnedObjects {

@@ -17,7 +17,7 @@ use core_domain::registry::{PRODUCTION, ResourceType};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{FaultMoment, LocalConfig, Retention};
-use crate::data_dir::{DataDir, PublishLock, Staged};
+use crate::data_dir::{DataDir, PublishLock, StagingPath};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, read_json, to_json};
 use crate::site::{BRANCHES, DEPLOYMENTS, Deployment, Pointer, deployment, pointer};
@@ -83,7 +83,7 @@ pub(crate) fn prune(
 
 /// Ends the previews that were deployed longest ago until at most `most` are left. A preview with a deployment in
 /// progress counts but is never ended.
-fn end_oldest_previews(branches: &mut [(String, Outdated)], most: usize) {
+fn end_oldest_previews(branches: &mut [(String, OutdatedParts)], most: usize) {
     let previews = branches.iter_mut().filter_map(|(label, outdated)| {
         let preview = outdated.preview.clone()?;
         Some((preview, label.as_str(), outdated))
@@ -112,7 +112,7 @@ struct StoredDeployment {
 
 /// The parts of a branch that pruning deletes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Outdated {
+struct OutdatedParts {
     /// Whether the address of the branch is deleted.
     ends_address: bool,
     /// The ids of deployments that were replaced by a later one.
@@ -140,11 +140,11 @@ fn find_outdated(
     mut deployments: Vec<StoredDeployment>,
     keep: Retention,
     now: Timestamp,
-) -> Outdated {
+) -> OutdatedParts {
     deployments.sort_by_key(|known| std::cmp::Reverse(known.record.sequence));
     let is_preview = label != PRODUCTION;
     let kept_previous = if is_preview { 0 } else { keep.previous };
-    let mut outdated = Outdated::default();
+    let mut outdated = OutdatedParts::default();
     let mut previous = 0;
     let mut unfinished = false;
     for StoredDeployment {
@@ -227,9 +227,9 @@ impl Pruning<'_> {
     fn remove(
         &self,
         label: &str,
-        outdated: Outdated,
+        outdated: OutdatedParts,
         lock: &PublishLock,
-        removed: &mut Vec<Staged>,
+        removed: &mut Vec<StagingPath>,
     ) -> Result<()> {
         let name = self.project.name.as_str();
         for id in &outdated.replaced {
@@ -264,9 +264,9 @@ impl Pruning<'_> {
                 break;
             }
             let lock = self.data.lock_publish()?;
-            let outdated = Outdated {
+            let outdated = OutdatedParts {
                 replaced: vec![id],
-                ..Outdated::default()
+                ..OutdatedParts::default()
             };
             let mut removed = Vec::new();
             self.remove(PRODUCTION, outdated, &lock, &mut removed)?;
@@ -332,7 +332,7 @@ mod tests {
     };
 
     /// Returns deployments with ascending sequence, each created the given number of days ago.
-    fn known(days_ago: &[u32]) -> Vec<StoredDeployment> {
+    fn stored_deployments(days_ago: &[u32]) -> Vec<StoredDeployment> {
         let now = now();
         let one = |(n, days): (usize, &u32)| StoredDeployment {
             id: (n + 1).to_string(),
@@ -354,7 +354,7 @@ mod tests {
         Timestamp::from_seconds(1_800_000_000)
     }
 
-    fn shown(sequence: u64) -> Pointer {
+    fn pointer_to(sequence: u64) -> Pointer {
         Pointer {
             deployment: sequence.to_string(),
             sequence,
@@ -364,8 +364,8 @@ mod tests {
 
     #[test]
     fn production_keeps_previous_deployments_of_any_age() {
-        let all = known(&[90, 80, 70, 60, 50]);
-        let found = find_outdated(PRODUCTION, Some(&shown(5)), all, KEEP, now());
+        let all = stored_deployments(&[90, 80, 70, 60, 50]);
+        let found = find_outdated(PRODUCTION, Some(&pointer_to(5)), all, KEEP, now());
         assert_eq!(found.replaced, ["2", "1"]);
         assert!(!found.ends_address && found.abandoned.is_empty());
     }
@@ -377,38 +377,68 @@ mod tests {
             previews: 0,
             preview_age: Duration::ZERO,
         };
-        let found = find_outdated(PRODUCTION, Some(&shown(2)), known(&[9, 8]), keep, now());
+        let found = find_outdated(
+            PRODUCTION,
+            Some(&pointer_to(2)),
+            stored_deployments(&[9, 8]),
+            keep,
+            now(),
+        );
         assert_eq!(found.replaced, ["1"]);
     }
 
     #[test]
     fn deployment_in_progress_is_kept() {
         for label in [PRODUCTION, "preview"] {
-            let found = find_outdated(label, Some(&shown(1)), known(&[40, 1]), KEEP, now());
+            let found = find_outdated(
+                label,
+                Some(&pointer_to(1)),
+                stored_deployments(&[40, 1]),
+                KEEP,
+                now(),
+            );
             assert_eq!(
                 (found.ends_address, found.replaced.len()),
                 (false, 0),
                 "{label}"
             );
             assert!(found.preview.is_none_or(|preview| preview.is_pinned));
-            let found = find_outdated(label, None, known(&[1]), KEEP, now());
-            assert_eq!(found, Outdated::default(), "{label}");
+            let found = find_outdated(label, None, stored_deployments(&[1]), KEEP, now());
+            assert_eq!(found, OutdatedParts::default(), "{label}");
         }
     }
 
     #[test]
     fn old_unfinished_deployment_is_deleted() {
-        let found = find_outdated(PRODUCTION, Some(&shown(1)), known(&[50, 40]), KEEP, now());
+        let found = find_outdated(
+            PRODUCTION,
+            Some(&pointer_to(1)),
+            stored_deployments(&[50, 40]),
+            KEEP,
+            now(),
+        );
         assert_eq!(found.abandoned, ["2"]);
         assert!(found.replaced.is_empty());
     }
 
     #[test]
     fn old_preview_is_deleted_with_its_address() {
-        let found = find_outdated("preview", Some(&shown(2)), known(&[60, 31]), KEEP, now());
+        let found = find_outdated(
+            "preview",
+            Some(&pointer_to(2)),
+            stored_deployments(&[60, 31]),
+            KEEP,
+            now(),
+        );
         assert!(found.ends_address);
         assert_eq!(found.replaced, ["2", "1"]);
-        let young = find_outdated("preview", Some(&shown(2)), known(&[3, 2]), KEEP, now());
+        let young = find_outdated(
+            "preview",
+            Some(&pointer_to(2)),
+            stored_deployments(&[3, 2]),
+            KEEP,
+            now(),
+        );
         assert_eq!(
             (young.ends_address, &*young.replaced),
             (false, &["1".to_owned()][..])
@@ -416,21 +446,24 @@ mod tests {
     }
 
     /// Returns a branch whose preview was deployed the given number of days ago.
-    fn preview(label: &str, days_ago: u32, is_pinned: bool) -> (String, Outdated) {
-        let StoredDeployment { id, record, .. } = known(&[days_ago]).remove(0);
+    fn preview(label: &str, days_ago: u32, is_pinned: bool) -> (String, OutdatedParts) {
+        let StoredDeployment { id, record, .. } = stored_deployments(&[days_ago]).remove(0);
         let preview = Some(Preview {
             deployment: id,
             created_at: record.created_at,
             is_pinned,
         });
-        let outdated = Outdated {
+        let outdated = OutdatedParts {
             preview,
-            ..Outdated::default()
+            ..OutdatedParts::default()
         };
         (label.to_owned(), outdated)
     }
 
-    fn ended(mut branches: Vec<(String, Outdated)>, most: usize) -> Vec<String> {
+    fn labels_of_ended_previews(
+        mut branches: Vec<(String, OutdatedParts)>,
+        most: usize,
+    ) -> Vec<String> {
         end_oldest_previews(&mut branches, most);
         let ended = branches.into_iter().filter(|(_, found)| found.ends_address);
         ended.map(|(label, _)| label).collect()
@@ -446,11 +479,14 @@ mod tests {
                 preview("d", 5, false),
             ]
         };
-        assert_eq!(ended(four(), 4), [""; 0]);
-        assert_eq!(ended(four(), 3), ["b"]);
-        assert_eq!(ended(four(), 2), ["b", "d"]);
-        let live = (PRODUCTION.to_owned(), Outdated::default());
-        assert_eq!(ended(vec![live, preview("a", 1, false)], 1), [""; 0]);
+        assert_eq!(labels_of_ended_previews(four(), 4), [""; 0]);
+        assert_eq!(labels_of_ended_previews(four(), 3), ["b"]);
+        assert_eq!(labels_of_ended_previews(four(), 2), ["b", "d"]);
+        let live = (PRODUCTION.to_owned(), OutdatedParts::default());
+        assert_eq!(
+            labels_of_ended_previews(vec![live, preview("a", 1, false)], 1),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -460,15 +496,15 @@ mod tests {
             preview("b", 1, false),
             preview("c", 2, false),
         ];
-        assert_eq!(ended(branches, 1), ["c"]);
+        assert_eq!(labels_of_ended_previews(branches, 1), ["c"]);
     }
 
     #[test]
     fn marked_deployments_are_deleted_except_the_live_one() {
-        let mut all = known(&[3, 2, 1]);
+        let mut all = stored_deployments(&[3, 2, 1]);
         all[1].is_marked = true;
         all[2].is_marked = true;
-        let found = find_outdated(PRODUCTION, Some(&shown(3)), all, KEEP, now());
+        let found = find_outdated(PRODUCTION, Some(&pointer_to(3)), all, KEEP, now());
         assert_eq!(found.replaced, ["2"]);
     }
 }

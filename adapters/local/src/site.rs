@@ -137,11 +137,11 @@ impl LiveSite {
         let path: PathBuf = parts.iter().collect();
         if content_digest(&content) != self.pointer.index {
             let reason = "its digest differs from the deployed index";
-            return Err(LocalError::damaged(path, reason));
+            return Err(LocalError::damaged_file(path, reason));
         }
         serde_json::from_slice(&content)
             .map(Some)
-            .map_err(|error| LocalError::damaged(path, error))
+            .map_err(|error| LocalError::damaged_file(path, error))
     }
 
     /// Returns the path of the content of a file.

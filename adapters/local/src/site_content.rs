@@ -22,7 +22,7 @@ use core_domain::port::{Cause, ResourceRef, SiteStorage};
 use core_domain::registry::ResourceType;
 use sha2::{Digest, Sha256};
 
-use crate::data_dir::{DataDir, FolderLock, Staged, is_absence};
+use crate::data_dir::{DataDir, FolderLock, StagingPath, is_absence};
 use crate::error::{LocalError, Result};
 use crate::manifest::Manifest;
 use crate::names::check_name;
@@ -85,13 +85,13 @@ impl<'a> SiteContents<'a> {
 /// Contents in the staging folder; deleted on drop.
 #[derive(Debug)]
 pub(crate) struct WrittenContents {
-    folder: Staged,
+    folder: StagingPath,
     digests: Vec<String>,
 }
 
 impl WrittenContents {
     /// Creates an empty set of contents in an empty staged folder.
-    pub(crate) const fn begin(folder: Staged) -> Self {
+    pub(crate) const fn begin(folder: StagingPath) -> Self {
         Self {
             folder,
             digests: Vec::new(),

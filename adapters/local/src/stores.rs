@@ -33,7 +33,7 @@ impl Stores {
         Self {
             data: Arc::new(data),
             clock,
-            execution: Execution::shared(limits),
+            execution: Execution::with_shared_threads(limits),
         }
     }
 
@@ -43,7 +43,7 @@ impl Stores {
     /// [`LocalError::Io`] if the threads cannot be prepared.
     pub(crate) fn on_separate_threads(&self) -> Result<Self> {
         Ok(Self {
-            execution: Execution::separate(self.execution.limits)?,
+            execution: Execution::with_dedicated_threads(self.execution.limits)?,
             ..self.clone()
         })
     }

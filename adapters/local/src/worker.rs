@@ -9,7 +9,7 @@ use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::data_dir::{DataDir, Staged};
+use crate::data_dir::{DataDir, StagingPath};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, read_json, to_json};
 use crate::names::{check_paths, digest, is_identifier};
@@ -141,7 +141,7 @@ impl WorkerScript {
         Ok(digest(&[&to_json(self)?])[..32].to_owned())
     }
 
-    fn write(&self, staged: &Staged, folder: &str) -> Result<()> {
+    fn write(&self, staged: &StagingPath, folder: &str) -> Result<()> {
         let bundle = Bundle {
             main_module: self.main_module.clone(),
             modules: self.modules.keys().cloned().collect(),
@@ -156,7 +156,7 @@ impl WorkerScript {
     }
 
     /// Writes the first version into the staged folder of a new worker.
-    pub(crate) fn write_first(&self, staged: &Staged, effect_key: &str) -> Result<()> {
+    pub(crate) fn write_first(&self, staged: &StagingPath, effect_key: &str) -> Result<()> {
         let version = self.version()?;
         self.write(staged, &format!("{VERSIONS}/{version}/"))?;
         let effect_key = effect_key.to_owned();
@@ -230,7 +230,7 @@ pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion
             .and_then(|text| String::from_utf8(text).ok());
         let text = text.ok_or_else(|| {
             let path: PathBuf = parts.iter().collect();
-            LocalError::damaged(path, "the module is missing or not UTF-8")
+            LocalError::damaged_file(path, "the module is missing or not UTF-8")
         })?;
         modules.insert(path, text);
     }

@@ -133,11 +133,11 @@ mod tests {
         let lines = head.replace("\r\n ", " ");
         let lines = lines.lines().map(|line| line.split_once(": ").unwrap());
         lines
-            .map(|(name, value)| (name.to_owned(), decoded(value)))
+            .map(|(name, value)| (name.to_owned(), decode_words(value)))
             .collect()
     }
 
-    fn decoded(value: &str) -> String {
+    fn decode_words(value: &str) -> String {
         let Some((before, rest)) = value.split_once("=?utf-8?b?") else {
             return value.to_owned();
         };

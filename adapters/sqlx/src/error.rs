@@ -9,7 +9,7 @@ pub(crate) fn run_error(error: Error) -> RunError {
     match error {
         Error::Database(reported) => {
             let code = reported.code().unwrap_or_default();
-            RunError::Driver(PostgresError::reported(&code, reported.message()))
+            RunError::Driver(PostgresError::of_server(&code, reported.message()))
         }
         Error::PoolTimedOut => {
             let text = "no database connection became free in time";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::port::JobHints;
-use core_storage::sql::ddl::quoted;
+use core_storage::sql::ddl::quote_ident;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 use tokio::sync::Notify;
@@ -112,7 +112,7 @@ async fn listen_once(pool: &PgPool, channel: &str, arrived: &Notify) -> Result<(
 
 async fn send(pool: PgPool, channel: &'static str, to_send: Arc<Notify>) {
     // A hint that is lost when the server crashes does not justify a wait for its disk.
-    let channel = quoted(channel);
+    let channel = quote_ident(channel);
     let notify = format!("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {channel}; COMMIT");
     loop {
         to_send.notified().await;

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(20);
 /// statement has not started yet.
 const CANCEL_PAUSE: Duration = Duration::from_millis(200);
 /// Maximum time to end the abandoned work of a connection.
-const MAX_SETTLE: Duration = Duration::from_secs(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of errors of abandoned statements that are read before a rollback succeeds.
 const MAX_PENDING_ERRORS: usize = 4;
 
@@ -36,7 +36,7 @@ pub(crate) enum Work {
 }
 
 /// The connection of a lease.
-enum Held {
+enum LeasedConnection {
     /// The driver does not know of the transaction.
     Plain(PoolConnection<Postgres>),
     /// The driver counts the transaction, so that a transaction of the host program is a savepoint.
@@ -47,7 +47,7 @@ enum Held {
 pub(crate) struct Lease {
     pool: PgPool,
     /// `None` if the connection was lost.
-    held: Option<Held>,
+    held: Option<LeasedConnection>,
     /// The work in progress.
     pub(crate) work: Work,
     /// Whether a transaction may be open.
@@ -60,7 +60,9 @@ impl Lease {
     /// Acquires a connection.
     pub(crate) async fn acquire(pool: &PgPool) -> Result<Self, StoreError> {
         Ok(Self {
-            held: Some(Held::Plain(pool.acquire().await.map_err(failure)?)),
+            held: Some(LeasedConnection::Plain(
+                pool.acquire().await.map_err(failure)?,
+            )),
             pool: pool.clone(),
             work: Work::None,
             in_transaction: false,
@@ -70,8 +72,8 @@ impl Lease {
 
     pub(crate) fn connection(&mut self) -> Result<&mut PgConnection, StoreError> {
         match &mut self.held {
-            Some(Held::Plain(connection)) => Ok(&mut *connection),
-            Some(Held::Counted(transaction)) => Ok(&mut *transaction),
+            Some(LeasedConnection::Plain(connection)) => Ok(&mut *connection),
+            Some(LeasedConnection::Counted(transaction)) => Ok(&mut *transaction),
             None => Err(RunError::Closed.into_failure()),
         }
     }
@@ -79,11 +81,11 @@ impl Lease {
     /// Makes the driver count the open transaction.
     pub(crate) async fn count_transaction(&mut self) -> Result<(), RunError> {
         match self.held.take() {
-            Some(Held::Plain(connection)) => {
+            Some(LeasedConnection::Plain(connection)) => {
                 // The driver would return the connection with an open transaction if this were interrupted.
                 let counted = tokio::spawn(Transaction::begin(connection, Some("".into_sql_str())));
                 let counted = counted.await.map_err(|_| RunError::Closed)?;
-                self.held = Some(Held::Counted(counted.map_err(run_error)?));
+                self.held = Some(LeasedConnection::Counted(counted.map_err(run_error)?));
             }
             other => self.held = other,
         }
@@ -93,9 +95,12 @@ impl Lease {
     /// Commits the transaction. The connection returns to the pool when the lease is dropped, at the latest.
     pub(crate) async fn commit(&mut self) -> Result<(), RunError> {
         match self.held.take() {
-            Some(Held::Counted(transaction)) => transaction.commit().await.map_err(run_error),
-            Some(Held::Plain(connection)) => {
-                let Held::Plain(connection) = self.held.insert(Held::Plain(connection)) else {
+            Some(LeasedConnection::Counted(transaction)) => {
+                transaction.commit().await.map_err(run_error)
+            }
+            Some(LeasedConnection::Plain(connection)) => {
+                let plain = LeasedConnection::Plain(connection);
+                let LeasedConnection::Plain(connection) = self.held.insert(plain) else {
                     return Err(RunError::Closed);
                 };
                 let committed = sqlx::raw_sql("COMMIT").execute(&mut **connection).await;
@@ -136,34 +141,34 @@ impl Drop for Lease {
         }
         let can_cancel = self.work != Work::Commit;
         let process = self.process.filter(|_| can_cancel);
-        runtime.spawn(settle(self.pool.clone(), held, process));
+        runtime.spawn(release(self.pool.clone(), held, process));
     }
 }
 
 /// Closes the connection, and lets the pool open another one.
-fn close(held: Held) {
+fn close(held: LeasedConnection) {
     let has_runtime = Handle::try_current().is_ok();
     match held {
-        Held::Plain(mut connection) if has_runtime => connection.close_on_drop(),
+        LeasedConnection::Plain(mut connection) if has_runtime => connection.close_on_drop(),
         // Without a runtime the process ends, and its connections with it.
-        Held::Plain(connection) => drop(connection.detach()),
+        LeasedConnection::Plain(connection) => drop(connection.detach()),
         // The pool tests the connection, and closes it.
-        Held::Counted(transaction) if has_runtime => drop(transaction),
-        Held::Counted(transaction) => std::mem::forget(transaction),
+        LeasedConnection::Counted(transaction) if has_runtime => drop(transaction),
+        LeasedConnection::Counted(transaction) => std::mem::forget(transaction),
     }
 }
 
 /// Ends the statement and the transaction of a connection, and then returns it to the pool. If they do not end soon, the
 /// connection is closed. `process` is the server's process whose statement may be cancelled.
-async fn settle(pool: PgPool, held: Held, process: Option<i32>) {
+async fn release(pool: PgPool, held: LeasedConnection, process: Option<i32>) {
     match held {
-        Held::Plain(mut connection) => {
+        LeasedConnection::Plain(mut connection) => {
             let rollback = roll_back(&mut connection);
             if !is_rolled_back(&pool, rollback, process).await {
-                close(Held::Plain(connection));
+                close(LeasedConnection::Plain(connection));
             }
         }
-        Held::Counted(transaction) => {
+        LeasedConnection::Counted(transaction) => {
             // After an error the pool tests the connection.
             let rollback = async { transaction.rollback().await.is_ok() };
             is_rolled_back(&pool, rollback, process).await;
@@ -182,7 +187,7 @@ async fn is_rolled_back(
     if let Ok(is_rolled_back) = timeout(GRACE, &mut rollback).await {
         return is_rolled_back;
     }
-    let settled = timeout(MAX_SETTLE, async {
+    let settled = timeout(RELEASE_TIMEOUT, async {
         let Some(process) = process else {
             return rollback.await;
         };

@@ -68,7 +68,7 @@ pub use hints::Hints;
 // The version of sqlx whose pool the store accepts.
 pub use sqlx;
 
-use unit::{Shared, Unit};
+use unit::{StoreInner, Unit};
 
 /// Opens the store and runs pending migrations. Processes that start at the same time wait for each other.
 ///
@@ -93,7 +93,7 @@ pub async fn rows(
 ) -> Result<Arc<dyn RowStore>, StoreError> {
     schema::migrate(&config, extra).await?;
     Ok(Arc::new(SqlxRows {
-        shared: Arc::new(Shared::new(&config)),
+        shared: Arc::new(StoreInner::new(&config)),
         clock: config.clock,
         texts: Arc::default(),
     }))
@@ -101,7 +101,7 @@ pub async fn rows(
 
 #[derive(Debug)]
 struct SqlxRows {
-    shared: Arc<Shared>,
+    shared: Arc<StoreInner>,
     clock: Option<Arc<dyn Clock>>,
     texts: Arc<StatementCache>,
 }

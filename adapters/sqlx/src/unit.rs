@@ -22,8 +22,8 @@ use crate::values::{Answer, arguments};
 /// Opens the transaction of a read that is not bounded, and of every read if the suite has a schema of its own.
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 
-/// What the units of a store share.
-pub(crate) struct Shared {
+/// The pool and the settings that the units of a store share.
+pub(crate) struct StoreInner {
     pub(crate) pool: PgPool,
     /// The statement that sets the search path of the suite; `None` if it is the one of the host program.
     pub(crate) search_path: Option<String>,
@@ -71,16 +71,16 @@ impl Openings {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for StoreInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The options of the pool contain the password.
-        f.debug_struct("Shared")
+        f.debug_struct("StoreInner")
             .field("connections", &self.pool.size())
             .finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl StoreInner {
     pub(crate) fn new(config: &SqlxConfig) -> Self {
         let settings = config.timeouts.settings();
         let settings = settings
@@ -97,7 +97,7 @@ impl Shared {
     }
 
     /// Waits for the reply to a statement, up to the limit.
-    async fn answered<T>(
+    async fn wait_for_reply<T>(
         &self,
         work: impl Future<Output = Result<T, RunError>>,
     ) -> Result<T, RunError> {
@@ -111,14 +111,14 @@ impl Shared {
     }
 }
 
-/// What the statements that open a unit return.
-struct Opened {
+/// The properties of an open transaction, which the statements that open a unit return.
+struct OpenTransaction {
     now: Timestamp,
     process: i32,
     host_search_path: String,
 }
 
-impl Opened {
+impl OpenTransaction {
     fn read(row: &PgRow) -> Option<Self> {
         let text = |at: usize| row.try_get_raw(at).ok()?.as_str().ok().map(str::to_owned);
         Some(Self {
@@ -131,7 +131,7 @@ impl Opened {
 
 /// A unit of work: a transaction, or single reads without one. A transaction that is dropped is rolled back.
 pub(crate) struct Unit {
-    shared: Arc<Shared>,
+    shared: Arc<StoreInner>,
     lease: Lease,
     mode: Mode,
     state: State,
@@ -149,10 +149,10 @@ enum State {
     Open,
 }
 
-async fn open(connection: &mut PgConnection, text: Arc<str>) -> Result<Opened, RunError> {
+async fn open(connection: &mut PgConnection, text: Arc<str>) -> Result<OpenTransaction, RunError> {
     let rows = sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(connection);
     let rows = rows.await.map_err(run_error)?;
-    let opened = rows.first().and_then(Opened::read);
+    let opened = rows.first().and_then(OpenTransaction::read);
     opened.ok_or_else(|| RunError::Visit(StoreError::backend("the time could not be read")))
 }
 
@@ -226,7 +226,7 @@ async fn run_host(
 
 impl Unit {
     /// Creates a unit that opens its transaction with its first statement.
-    pub(crate) async fn begin(shared: &Arc<Shared>, mode: Mode) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(shared: &Arc<StoreInner>, mode: Mode) -> Result<Self, StoreError> {
         Ok(Self {
             lease: Lease::acquire(&shared.pool).await?,
             shared: shared.clone(),
@@ -239,7 +239,7 @@ impl Unit {
     }
 
     /// Records the outcome of a statement.
-    fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
+    fn record_outcome<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
         self.replacements_left = 0;
         // The driver is in an unknown state after a reply that did not arrive.
         self.lease.work = Work::None;
@@ -277,12 +277,12 @@ impl Unit {
             self.lease.work = Work::Statement;
             self.lease.in_transaction = true;
             let connection = self.lease.connection()?;
-            let outcome = shared.answered(open(connection, text.clone())).await;
+            let outcome = shared.wait_for_reply(open(connection, text.clone())).await;
             if !self.has_reconnected(&outcome).await? {
                 break outcome;
             }
         };
-        let opened = self.ended(outcome)?;
+        let opened = self.record_outcome(outcome)?;
         self.state = State::Open;
         self.now = Some(opened.now);
         self.lease.process = Some(opened.process);
@@ -313,12 +313,12 @@ impl Unit {
             self.lease.work = Work::Statement;
             let connection = self.lease.connection()?;
             let fetched = fetch(connection, text.clone(), statement, &mut *visit, &mut shown);
-            let outcome = shared.answered(fetched).await;
+            let outcome = shared.wait_for_reply(fetched).await;
             if shown || !self.has_reconnected(&outcome).await? {
                 break outcome;
             }
         };
-        self.ended(outcome)
+        self.record_outcome(outcome)
     }
 }
 
@@ -328,8 +328,8 @@ impl Executor for Unit {
         self.lease.work = Work::Statement;
         let shared = self.shared.clone();
         let connection = self.lease.connection()?;
-        let outcome = shared.answered(execute(connection, statement)).await;
-        self.ended(outcome)
+        let outcome = shared.wait_for_reply(execute(connection, statement)).await;
+        self.record_outcome(outcome)
     }
 
     async fn fetch(
@@ -347,8 +347,8 @@ impl Executor for Unit {
         let text = statement.text.clone();
         let mut shown = false;
         let fetched = fetch(connection, text, statement, visit, &mut shown);
-        let outcome = shared.answered(fetched).await;
-        self.ended(outcome)
+        let outcome = shared.wait_for_reply(fetched).await;
+        self.record_outcome(outcome)
     }
 
     async fn now(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -362,13 +362,13 @@ impl Executor for Unit {
         self.open().await?;
         self.lease.work = Work::Statement;
         let counted = self.lease.count_transaction().await;
-        self.ended(counted)?;
+        self.record_outcome(counted)?;
         self.lease.work = Work::Statement;
         let own = self.shared.search_path.clone();
         let host = own.is_some().then_some(&*self.host_search_path);
         let connection = self.lease.connection()?;
         let outcome = run_host(connection, host, own.as_deref(), statements).await;
-        self.ended(outcome)
+        self.record_outcome(outcome)
     }
 
     async fn commit(mut self) -> Result<(), StoreError> {
@@ -378,7 +378,7 @@ impl Executor for Unit {
         }
         self.lease.work = Work::Commit;
         let shared = self.shared.clone();
-        let outcome = shared.answered(self.lease.commit()).await;
+        let outcome = shared.wait_for_reply(self.lease.commit()).await;
         self.lease.work = Work::None;
         match outcome {
             Ok(()) => {

@@ -74,7 +74,7 @@ impl AfterCommit {
     }
 
     /// The signal that new entries of the change feed have been sealed.
-    pub(crate) fn sealed(&self) -> SealSignal {
+    pub(crate) fn seal_signal(&self) -> SealSignal {
         self.seal_signal.clone()
     }
 
@@ -106,7 +106,7 @@ impl AfterCommit {
     }
 
     fn access_changed(&self, effect: &Effect, void: impl FnOnce(&Invalidate)) {
-        self.access_signal.announce(effect);
+        self.access_signal.notify(effect);
         if let Some(gateway) = self.gateway.get() {
             void(gateway);
         }
@@ -121,7 +121,7 @@ impl CommitListener for AfterCommit {
                 Effect::MessageQueued => self.relay.notify_one(),
                 Effect::MailQueued => self.mail_relay.notify_one(),
                 Effect::AuditWritten => self.sealer.notify_one(),
-                Effect::AuditSealed => self.seal_signal.announce(),
+                Effect::AuditSealed => self.seal_signal.notify(),
                 Effect::WebhookQueued => self.webhooks.notify_one(),
                 Effect::SessionChanged(id) => {
                     self.access_changed(effect, |gateway| gateway.session(id))
@@ -171,7 +171,7 @@ mod tests {
     use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, SuiteService, Timestamp};
     use core_domain::testing::{ManualClock, SeededEntropy};
     use core_http::gateway::{
-        Authority, AuthorityError, Gateway, GatewayConfig, Ports, Resolved, Upstream,
+        Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, Upstream,
         UpstreamError, Upstreams,
     };
     use core_http::kernel::testing::{PEER, member};
@@ -191,7 +191,10 @@ mod tests {
 
     #[async_trait]
     impl Authority for Iam {
-        async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
+        async fn resolve(
+            &self,
+            credential: &Credential,
+        ) -> Result<ResolvedCredential, AuthorityError> {
             let (Credential::Bearer(token) | Credential::ApiKey(token)) = credential;
             let token = token.expose();
             self.0.lock().unwrap().push(token.to_owned());
@@ -209,7 +212,7 @@ mod tests {
                 },
                 _ => person,
             };
-            Ok(Resolved {
+            Ok(ResolvedCredential {
                 caller: Arc::new(caller),
                 suspended: false,
                 expires_at: None,

@@ -85,7 +85,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &store,
         &provider,
         kinds,
-        after_commit.sealed(),
+        after_commit.seal_signal(),
         after_commit.access(),
     )?;
     let iam_config = iam_config(&builder, &secret)?;

@@ -33,7 +33,7 @@ pub(crate) type InProgress<R> = BTreeMap<R, u32>;
 #[async_trait]
 pub(crate) trait DueQueue: Send + Sync + 'static {
     /// A claimed record.
-    type Claimed: Send + Sync + 'static;
+    type ClaimedRecord: Send + Sync + 'static;
     /// The outcome of an attempt.
     type Outcome: Send + Sync + 'static;
     /// The id of a receiver. Attempts in progress are counted for each receiver.
@@ -56,26 +56,29 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     fn concurrency(&self) -> u32;
 
     /// Claims due records, as many as there are free slots.
-    async fn claim(&self, in_progress: &InProgress<Self::Receiver>) -> Result<Vec<Self::Claimed>>;
+    async fn claim(
+        &self,
+        in_progress: &InProgress<Self::Receiver>,
+    ) -> Result<Vec<Self::ClaimedRecord>>;
 
     /// Returns the receiver of a record.
-    fn receiver(claimed: &Self::Claimed) -> Self::Receiver;
+    fn receiver(claimed: &Self::ClaimedRecord) -> Self::Receiver;
 
     /// Delivers a record.
-    async fn attempt(&self, claimed: &Self::Claimed) -> Self::Outcome;
+    async fn attempt(&self, claimed: &Self::ClaimedRecord) -> Self::Outcome;
 
     /// Returns the outcome of an attempt that was cut off because it took too long.
-    fn timed_out_outcome(&self, claimed: &Self::Claimed, took: Duration) -> Self::Outcome;
+    fn timed_out_outcome(&self, claimed: &Self::ClaimedRecord, took: Duration) -> Self::Outcome;
 
     /// Returns the outcome of an attempt that was cut off because the process stops.
     fn released_outcome() -> Self::Outcome;
 
     /// Stores the outcomes of attempts that have ended, at most [`MAX_BATCH`](Self::MAX_BATCH) of them.
-    async fn settle(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()>;
+    async fn store_outcomes(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()>;
 }
 
 /// A claimed record, and the outcome of the attempt.
-pub(crate) type CompletedAttempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
+pub(crate) type CompletedAttempt<Q> = (<Q as DueQueue>::ClaimedRecord, <Q as DueQueue>::Outcome);
 
 /// Starts to deliver records on the current tokio runtime. After a stop it waits up to
 /// [`GRACE`](crate::background_task::GRACE) for attempts in progress and releases the others. It ends after twice that
@@ -96,7 +99,7 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
         let claimed = loop {
             tokio::select! {
                 claimed = &mut claim => break Some(claimed),
-                () = attempts.any_ended() => attempts.settle_ended(&queue, &stopped),
+                () = attempts.any_ended() => attempts.store_ended(&queue, &stopped),
                 () = &mut grace => break None,
             }
         };
@@ -127,19 +130,19 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
             () = attempts.any_ended() => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
-        attempts.settle_ended(&queue, &stopped);
+        attempts.store_ended(&queue, &stopped);
     }
     // The stop ends every attempt.
     while attempts.number() > 0 {
         attempts.any_ended().await;
-        attempts.settle_ended(&queue, &stopped);
+        attempts.store_ended(&queue, &stopped);
     }
 }
 
 /// Makes an attempt. Returns the record and the outcome.
 async fn attempt<Q: DueQueue>(
     queue: Arc<Q>,
-    claimed: Q::Claimed,
+    claimed: Q::ClaimedRecord,
     deadline: Instant,
     stopped: watch::Receiver<bool>,
 ) -> CompletedAttempt<Q> {
@@ -155,13 +158,13 @@ async fn attempt<Q: DueQueue>(
 }
 
 /// Stores the outcomes of attempts that have ended.
-async fn settle<Q: DueQueue>(
+async fn store_within_grace<Q: DueQueue>(
     queue: Arc<Q>,
     attempts: Vec<CompletedAttempt<Q>>,
     stopped: watch::Receiver<bool>,
 ) {
     tokio::select! {
-        () = settle_all(queue.as_ref(), &attempts) => {}
+        () = store_batch(queue.as_ref(), &attempts) => {}
         () = wait_for_grace(stopped) => {
             tracing::warn!(queue = Q::NAME, "outcomes of attempts were not stored before the stop");
         }
@@ -170,12 +173,12 @@ async fn settle<Q: DueQueue>(
 
 /// Stores all outcomes together. If that fails, stores each one alone, so that one bad outcome does not block the
 /// others.
-async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[CompletedAttempt<Q>]) {
-    if attempts.len() > 1 && queue.settle(attempts).await.is_ok() {
+async fn store_batch<Q: DueQueue>(queue: &Q, attempts: &[CompletedAttempt<Q>]) {
+    if attempts.len() > 1 && queue.store_outcomes(attempts).await.is_ok() {
         return;
     }
     for attempt in attempts {
-        if let Err(error) = queue.settle(slice::from_ref(attempt)).await {
+        if let Err(error) = queue.store_outcomes(slice::from_ref(attempt)).await {
             tracing::warn!(
                 queue = Q::NAME,
                 ?error,
@@ -239,8 +242,8 @@ impl<Q: DueQueue> Attempts<Q> {
         }
     }
 
-    /// Starts to settle the attempts that have ended, and frees the slots of settled ones.
-    fn settle_ended(&mut self, queue: &Arc<Q>, stopped: &watch::Receiver<bool>) {
+    /// Starts to store the outcomes of attempts that have ended, and frees the slots of stored ones.
+    fn store_ended(&mut self, queue: &Arc<Q>, stopped: &watch::Receiver<bool>) {
         while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.record_attempt(ended);
         }
@@ -250,7 +253,7 @@ impl<Q: DueQueue> Attempts<Q> {
         while !self.ended.is_empty() {
             let batch = self.ended.len().min(Q::MAX_BATCH);
             let (receivers, attempts) = self.ended.drain(..batch).unzip();
-            let settlement = settle(Arc::clone(queue), attempts, stopped.clone());
+            let settlement = store_within_grace(Arc::clone(queue), attempts, stopped.clone());
             let task = self.settlements.spawn(settlement);
             self.settling.insert(task.id(), receivers);
         }
@@ -299,7 +302,7 @@ mod tests {
     }
 
     /// A queue that always has one record. Claim, attempt and settlement take the given times.
-    struct Scripted {
+    struct ScriptedQueue {
         claim: Duration,
         attempt: Duration,
         settle: Duration,
@@ -309,7 +312,7 @@ mod tests {
 
     const FOREVER: Duration = Duration::from_secs(1_000_000);
 
-    impl Scripted {
+    impl ScriptedQueue {
         fn new() -> Self {
             Self {
                 claim: Duration::ZERO,
@@ -322,8 +325,8 @@ mod tests {
     }
 
     #[async_trait]
-    impl DueQueue for Scripted {
-        type Claimed = ();
+    impl DueQueue for ScriptedQueue {
+        type ClaimedRecord = ();
         type Outcome = Outcome;
         type Receiver = ();
 
@@ -362,7 +365,7 @@ mod tests {
             Outcome::Released
         }
 
-        async fn settle(&self, attempts: &[((), Outcome)]) -> Result<()> {
+        async fn store_outcomes(&self, attempts: &[((), Outcome)]) -> Result<()> {
             let settled = |((), outcome): &((), Outcome)| (*outcome, self.begun.elapsed());
             let settled = attempts.iter().map(settled);
             self.settled.lock().unwrap().extend(settled);
@@ -374,11 +377,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_attempt_is_cut_off_before_its_claim_expires_even_after_a_slow_claim() {
         for (claim, cut_off) in [(0, 60), (20, 80), (40, 90), (80, 90)] {
-            let queue = Scripted {
+            let queue = ScriptedQueue {
                 claim: Duration::from_secs(claim),
                 attempt: FOREVER,
                 settle: FOREVER,
-                ..Scripted::new()
+                ..ScriptedQueue::new()
             };
             let settled = Arc::clone(&queue.settled);
             let task = start(queue, Arc::default());
@@ -403,11 +406,11 @@ mod tests {
             (Duration::ZERO, FOREVER, FOREVER, GRACE * 2),
             (Duration::ZERO, Duration::ZERO, FOREVER, GRACE * 2),
         ] {
-            let queue = Scripted {
+            let queue = ScriptedQueue {
                 claim,
                 attempt,
                 settle,
-                ..Scripted::new()
+                ..ScriptedQueue::new()
             };
             let task = start(queue, Arc::default());
             sleep(Duration::from_secs(1)).await;
@@ -434,7 +437,7 @@ mod tests {
 
     #[async_trait]
     impl DueQueue for Together {
-        type Claimed = (u32, Duration);
+        type ClaimedRecord = (u32, Duration);
         type Outcome = Outcome;
         type Receiver = ();
 
@@ -450,18 +453,18 @@ mod tests {
             8
         }
 
-        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<Self::Claimed>> {
+        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<Self::ClaimedRecord>> {
             Ok(std::mem::take(&mut *self.records.lock().unwrap()))
         }
 
-        fn receiver(_: &Self::Claimed) {}
+        fn receiver(_: &Self::ClaimedRecord) {}
 
-        async fn attempt(&self, (_, duration): &Self::Claimed) -> Outcome {
+        async fn attempt(&self, (_, duration): &Self::ClaimedRecord) -> Outcome {
             sleep(*duration).await;
             Outcome::Done
         }
 
-        fn timed_out_outcome(&self, _: &Self::Claimed, _: Duration) -> Outcome {
+        fn timed_out_outcome(&self, _: &Self::ClaimedRecord, _: Duration) -> Outcome {
             Outcome::TimedOut
         }
 
@@ -469,7 +472,7 @@ mod tests {
             Outcome::Released
         }
 
-        async fn settle(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()> {
+        async fn store_outcomes(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()> {
             let numbers: Vec<u32> = attempts.iter().map(|((number, _), _)| *number).collect();
             match self.storing {
                 Storing::Hangs => pending().await,
@@ -518,9 +521,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_in_progress_may_end_after_a_stop_was_asked_for() {
-        let queue = Scripted {
+        let queue = ScriptedQueue {
             attempt: Duration::from_secs(3),
-            ..Scripted::new()
+            ..ScriptedQueue::new()
         };
         let settled = Arc::clone(&queue.settled);
         let task = start(queue, Arc::default());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::access::{Covers, OperatorScope, authorize_job, authorize_operator};
-use core_domain::kernel::{Caller, Context, Entropy, Error, Reason, Result, grant};
+use core_domain::kernel::{Caller, Context, Entropy, Error, Reason, Result, permission};
 use core_domain::port::{Mode, Store, transact};
 use core_domain::use_case::provisioning::{self, Kinds};
 
@@ -92,7 +92,7 @@ impl Jobs {
     /// `NOT_FOUND` if the job does not exist.
     pub async fn get(&self, job: &JobId) -> Result<JobView> {
         let mut uow = self.store.begin(Mode::Read).await?;
-        let scope = authorize_job::<grant::JobRead>(&self.cx, uow.as_mut(), job).await?;
+        let scope = authorize_job::<permission::JobRead>(&self.cx, uow.as_mut(), job).await?;
         provisioning::get(&self.cx, &scope, uow.as_mut()).await
     }
 

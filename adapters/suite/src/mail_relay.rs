@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use core_domain::kernel::{Cipher, Context, Entropy, Result};
 use core_domain::port::{Mail, MailError, Mailer, Store};
 use core_domain::use_case::shared::{
-    ClaimedMail, MAX_HANDOVER_TIME, MailOutcome, claim_mails, settle_mail,
+    ClaimedMail, MAX_HANDOVER_TIME, MailOutcome, claim_mails, store_mail_outcome,
 };
 
 use crate::due_queue::{DueQueue, InProgress};
@@ -24,7 +24,7 @@ pub(crate) struct MailRelay {
 
 #[async_trait]
 impl DueQueue for MailRelay {
-    type Claimed = ClaimedMail;
+    type ClaimedRecord = ClaimedMail;
     type Outcome = MailOutcome;
     type Receiver = ();
 
@@ -64,10 +64,10 @@ impl DueQueue for MailRelay {
         MailOutcome::Released
     }
 
-    async fn settle(&self, attempts: &[(ClaimedMail, MailOutcome)]) -> Result<()> {
+    async fn store_outcomes(&self, attempts: &[(ClaimedMail, MailOutcome)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
         for (claimed, fate) in attempts {
-            settle_mail(&cx, self.store.as_ref(), claimed, fate).await?;
+            store_mail_outcome(&cx, self.store.as_ref(), claimed, fate).await?;
         }
         Ok(())
     }
@@ -150,13 +150,13 @@ mod tests {
 
     /// A mailer that accepts every mail, except for recipients with a scripted response.
     #[derive(Debug, Default)]
-    struct Scripted {
+    struct ScriptedMailer {
         answers: Mutex<BTreeMap<String, Answer>>,
         heard: Mutex<Vec<(String, OutboxId)>>,
     }
 
     #[async_trait]
-    impl Mailer for Scripted {
+    impl Mailer for ScriptedMailer {
         async fn send(&self, id: &OutboxId, mail: &Mail) -> Result<(), MailError> {
             assert_eq!(mail.text, SECRET);
             let to = mail.to.to_string();
@@ -177,7 +177,7 @@ mod tests {
         clock: Arc<ManualClock>,
         store: Arc<dyn Store>,
         entropy: Arc<SeededEntropy>,
-        mailer: Arc<Scripted>,
+        mailer: Arc<ScriptedMailer>,
         cipher: Cipher,
         wake: Arc<Notify>,
     }
@@ -272,7 +272,7 @@ mod tests {
         }
 
         /// The messages that are still queued.
-        async fn queued(&self) -> Vec<OutboxMessage> {
+        async fn queued_messages(&self) -> Vec<OutboxMessage> {
             let mut uow = self
                 .store
                 .begin(core_domain::port::Mode::Read)
@@ -322,7 +322,7 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         relay.stop().await;
         assert_eq!(world.heard(), ["ada"]);
-        assert!(world.queued().await.is_empty() && world.audit().await.is_empty());
+        assert!(world.queued_messages().await.is_empty() && world.audit().await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -345,7 +345,7 @@ mod tests {
         );
         sleep(Duration::from_secs(10)).await;
         relay.stop().await;
-        assert!(world.heard().is_empty() && world.queued().await.is_empty());
+        assert!(world.heard().is_empty() && world.queued_messages().await.is_empty());
         assert!(world.audit().await.is_empty());
     }
 
@@ -364,7 +364,7 @@ mod tests {
             assert_eq!(world.heard(), expected);
             sleep(Duration::from_secs(2)).await;
             assert!(world.heard().is_empty(), "not before the pause has ended");
-            let left = &world.queued().await[0];
+            let left = &world.queued_messages().await[0];
             assert_eq!(left.attempts, attempt);
             let pause = left.run_at.since(world.clock.now());
             let longest = Duration::from_secs(2_u64.pow(attempt.min(9) as u32).min(300));
@@ -378,7 +378,7 @@ mod tests {
         sleep(Duration::from_secs(2)).await;
         relay.stop().await;
         assert_eq!(world.heard(), ["ada"]);
-        assert!(world.queued().await.is_empty() && world.audit().await.is_empty());
+        assert!(world.queued_messages().await.is_empty() && world.audit().await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -392,7 +392,7 @@ mod tests {
         sleep(Duration::from_secs(3)).await;
         relay.stop().await;
         assert_eq!(world.heard(), ["ada"]);
-        assert!(world.queued().await.is_empty());
+        assert!(world.queued_messages().await.is_empty());
         let details = json!({ "to": "ada@test.org", "attempts": 1 });
         assert_eq!(world.audit().await, [("mail.refused".to_owned(), details)]);
     }
@@ -410,7 +410,7 @@ mod tests {
         world.clock.advance(Duration::from_secs(120));
         sleep(Duration::from_secs(2)).await;
         relay.stop().await;
-        assert!(world.heard().is_empty() && world.queued().await.is_empty());
+        assert!(world.heard().is_empty() && world.queued_messages().await.is_empty());
         let details = json!({ "to": "ada@test.org", "attempts": 2 });
         assert_eq!(world.audit().await, [("mail.expired".to_owned(), details)]);
     }
@@ -429,7 +429,7 @@ mod tests {
         assert!(world.heard().is_empty(), "both places are taken");
         sleep(Duration::from_secs(3)).await;
         assert_eq!(world.heard(), ["d", "e"]);
-        let left = world.queued().await;
+        let left = world.queued_messages().await;
         let attempts: Vec<i64> = left.iter().map(|message| message.attempts).collect();
         assert_eq!(attempts, [1, 1], "both attempts were cut off");
         drop(relay);
@@ -445,7 +445,7 @@ mod tests {
         let asked = Instant::now();
         relay.stop().await;
         assert_eq!(asked.elapsed(), GRACE);
-        let left = world.queued().await;
+        let left = world.queued_messages().await;
         assert_eq!((left[0].attempts, left[0].run_at), (0, world.clock.now()));
         world.answers("ada", Answer::Takes);
         let next = world.start(2);
@@ -483,7 +483,7 @@ mod tests {
         let relay = world.start(2);
         sleep(Duration::from_secs(2)).await;
         relay.stop().await;
-        assert_eq!(world.queued().await[0].attempts, 1);
+        assert_eq!(world.queued_messages().await[0].attempts, 1);
         world.cipher = key;
         world.clock.advance(Duration::from_secs(2));
         let relay = world.start(2);

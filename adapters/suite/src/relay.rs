@@ -8,7 +8,7 @@ use core_domain::kernel::{Context, Entropy, Result};
 use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
 use core_domain::use_case::shared::{
-    ClaimedMessage, MAX_HANDOVER_TIME, MessageOutcome, claim_messages, settle_messages,
+    ClaimedMessage, MAX_HANDOVER_TIME, MessageOutcome, claim_messages, store_message_outcomes,
 };
 
 use crate::due_queue::{DueQueue, InProgress};
@@ -36,7 +36,7 @@ pub(crate) struct Relay {
 
 #[async_trait]
 impl DueQueue for Relay {
-    type Claimed = ClaimedMessage;
+    type ClaimedRecord = ClaimedMessage;
     type Outcome = MessageOutcome;
     type Receiver = ();
 
@@ -82,9 +82,9 @@ impl DueQueue for Relay {
         MessageOutcome::Released
     }
 
-    async fn settle(&self, attempts: &[(ClaimedMessage, MessageOutcome)]) -> Result<()> {
+    async fn store_outcomes(&self, attempts: &[(ClaimedMessage, MessageOutcome)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
-        settle_messages(&cx, self.store.as_ref(), attempts).await
+        store_message_outcomes(&cx, self.store.as_ref(), attempts).await
     }
 }
 
@@ -110,10 +110,10 @@ mod tests {
 
     /// An outlet that accepts every message, except for the topics `refused` and `hung`.
     #[derive(Debug, Default)]
-    struct Scripted(Mutex<Vec<(String, i64)>>);
+    struct ScriptedOutlet(Mutex<Vec<(String, i64)>>);
 
     #[async_trait]
-    impl Outlet for Scripted {
+    impl Outlet for ScriptedOutlet {
         async fn deliver(&self, message: &OutboxMessage) -> Result<(), OutletError> {
             let topic = message.topic.clone();
             self.0.lock().unwrap().push((topic, message.attempts));
@@ -147,7 +147,7 @@ mod tests {
         clock: Arc<ManualClock>,
         store: Arc<Full>,
         entropy: Arc<SeededEntropy>,
-        outlet: Arc<Scripted>,
+        outlet: Arc<ScriptedOutlet>,
         wake: Arc<Notify>,
     }
 
@@ -211,7 +211,7 @@ mod tests {
             std::mem::take(&mut *self.outlet.0.lock().unwrap())
         }
 
-        async fn queued(&self) -> Vec<OutboxMessage> {
+        async fn queued_messages(&self) -> Vec<OutboxMessage> {
             let mut uow = self.store.begin(Mode::Read).await.unwrap();
             let all = OutboxQuery::DueAt(Timestamp::from_seconds(4_000_000_000));
             let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(world.heard(), heard(&[("fourth", 1)]));
         sleep(Duration::from_secs(120)).await;
         relay.stop().await;
-        assert!(world.heard().is_empty() && world.queued().await.is_empty());
+        assert!(world.heard().is_empty() && world.queued_messages().await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -293,14 +293,14 @@ mod tests {
         first.sort();
         assert_eq!(first, heard(&[("a", 1), ("b", 1), ("c", 1), ("hung", 1)]));
         sleep(Duration::from_secs(28)).await;
-        let left = world.queued().await;
+        let left = world.queued_messages().await;
         assert_eq!(
             left[0].run_at.since(world.clock.now()).as_secs(),
             120,
             "still claimed"
         );
         sleep(Duration::from_secs(2)).await;
-        let left = world.queued().await;
+        let left = world.queued_messages().await;
         let pause = left[0].run_at.since(world.clock.now());
         assert!(left[0].attempts == 1 && pause <= Duration::from_secs(2));
         relay.stop().await;
@@ -314,7 +314,7 @@ mod tests {
         let asked = Instant::now();
         relay.stop().await;
         assert_eq!(asked.elapsed(), GRACE);
-        let left = world.queued().await;
+        let left = world.queued_messages().await;
         assert_eq!((left[0].attempts, left[0].run_at), (0, world.clock.now()));
     }
 

@@ -9,7 +9,7 @@ use core_domain::port::{
     Cause, MAX_SEND_DURATION, Store, WebhookResponse, WebhookSendError, WebhookSender,
 };
 use core_domain::use_case::shared::webhook::{
-    ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, settle_delivery,
+    ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, store_delivery_result,
 };
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ pub(crate) struct WebhookDispatcher {
 
 #[async_trait]
 impl DueQueue for WebhookDispatcher {
-    type Claimed = ClaimedDelivery;
+    type ClaimedRecord = ClaimedDelivery;
     type Outcome = DeliveryResult;
     type Receiver = WebhookId;
 
@@ -70,10 +70,10 @@ impl DueQueue for WebhookDispatcher {
         DeliveryResult::Released
     }
 
-    async fn settle(&self, attempts: &[(ClaimedDelivery, DeliveryResult)]) -> Result<()> {
+    async fn store_outcomes(&self, attempts: &[(ClaimedDelivery, DeliveryResult)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
         for (claimed, result) in attempts {
-            settle_delivery(&cx, self.store.as_ref(), claimed, result).await?;
+            store_delivery_result(&cx, self.store.as_ref(), claimed, result).await?;
         }
         Ok(())
     }
@@ -123,12 +123,12 @@ mod tests {
 
     /// A sender that delivers every message at once, except to hosts that start with `slow`, where it hangs.
     #[derive(Debug, Default)]
-    struct Scripted {
+    struct ScriptedSender {
         heard: Mutex<Vec<String>>,
     }
 
     #[async_trait]
-    impl WebhookSender for Scripted {
+    impl WebhookSender for ScriptedSender {
         async fn send(
             &self,
             request: &WebhookRequest,
@@ -152,13 +152,16 @@ mod tests {
         clock: Arc<ManualClock>,
         dispatcher: WebhookDispatcher,
         wake: Arc<Notify>,
-        sender: Arc<Scripted>,
+        sender: Arc<ScriptedSender>,
     }
 
     impl World {
         fn new() -> Self {
             let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
-            let (entropy, sender) = (Arc::new(SeededEntropy::new(1)), Arc::<Scripted>::default());
+            let (entropy, sender) = (
+                Arc::new(SeededEntropy::new(1)),
+                Arc::<ScriptedSender>::default(),
+            );
             let store = open(MemoryConfig {
                 clock: clock.clone(),
                 cursor_key: [1; 32].into(),

@@ -63,7 +63,7 @@ impl Connector {
         if !target.is_https && !self.targets.allow_http {
             return Err(WebhookSendError::Forbidden);
         }
-        let plain = open_first(&self.allowed(target).await?).await?;
+        let plain = open_first(&self.resolve_allowed_addresses(target).await?).await?;
         if !target.is_https {
             return Ok(Box::new(plain));
         }
@@ -75,7 +75,10 @@ impl Connector {
     }
 
     /// Resolves the host, and returns the addresses to which webhooks may be sent.
-    async fn allowed(&self, target: UrlTarget<'_>) -> Result<Vec<SocketAddr>, WebhookSendError> {
+    async fn resolve_allowed_addresses(
+        &self,
+        target: UrlTarget<'_>,
+    ) -> Result<Vec<SocketAddr>, WebhookSendError> {
         let unknown = |cause: Cause| WebhookSendError::UnknownHost(cause);
         let found = tokio::net::lookup_host((target.host, target.port)).await;
         let found: Vec<SocketAddr> = found.map_err(|error| unknown(Cause::new(error)))?.collect();

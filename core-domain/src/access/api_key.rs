@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use super::membership::membership_of;
 use super::membership::{MembershipScope, OrganizationRef, authorize_membership};
 use super::records::covers_unowned;
-use super::records::unowned;
+use super::records::unowned_records;
 use super::signed_in::{PersonScope, authorize_person, ensure_not_suspended};
 use crate::iam::{ApiKey, ApiKeyOwner, ApiKeyStatus, Organization, organization_key_patterns};
 use crate::kernel::{
     ApiKeyId, Code, Context, Error, Membership, OrganizationId, PermissionPattern, PermissionType,
-    Record, Result, Role, Stored, UserId, grant,
+    Record, Result, Role, Stored, UserId, permission,
 };
 use crate::port::UnitOfWork;
 
@@ -43,7 +43,7 @@ enum ApiKeyCreator {
         is_operator: bool,
     },
     /// A caller with `apikey:write` who creates a key for the organization.
-    Organization(MembershipScope<grant::ApiKeyWrite>),
+    Organization(MembershipScope<permission::ApiKeyWrite>),
 }
 
 impl NewApiKeyScope {
@@ -119,7 +119,7 @@ pub struct ApiKeyScope<G> {
     key: Stored<ApiKey>,
     has_key_permissions: bool,
     is_owner: bool,
-    grant: PhantomData<fn() -> G>,
+    permission: PhantomData<fn() -> G>,
 }
 
 impl<G> ApiKeyScope<G> {
@@ -172,7 +172,9 @@ pub async fn authorize_new_api_key(
         }
         ApiKeyPurpose::Member(id) => id,
     };
-    let organization = unowned::<Organization>(uow).get(organization).await?;
+    let organization = unowned_records::<Organization>(uow)
+        .get(organization)
+        .await?;
     let own = membership_of(uow, &organization, user.user_id()).await?;
     let own = own.ok_or(Error::NotFound(Organization::KIND))?;
     ensure_not_suspended(cx, uow, organization.platform_id.as_ref()).await?;
@@ -198,7 +200,7 @@ pub async fn authorize_api_key<G: PermissionType>(
     id: &ApiKeyId,
 ) -> Result<ApiKeyScope<G>> {
     let person = authorize_person(cx)?;
-    let key = unowned::<ApiKey>(uow).find(id).await?;
+    let key = unowned_records::<ApiKey>(uow).find(id).await?;
     let key = key.filter(|key| key.status != ApiKeyStatus::Revoked);
     let key = key.ok_or_else(key_not_found)?;
     let (holds_scopes, is_owner) = match (&key.user_id, &key.organization_id) {
@@ -226,7 +228,7 @@ pub async fn authorize_api_key<G: PermissionType>(
         key,
         has_key_permissions: holds_scopes,
         is_owner,
-        grant: PhantomData,
+        permission: PhantomData,
     })
 }
 
@@ -242,7 +244,10 @@ async fn is_owner_of_key_organization(
     let Some(organization) = &key.organization_id else {
         return Ok(false);
     };
-    let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
+    let Some(organization) = unowned_records::<Organization>(uow)
+        .find(organization)
+        .await?
+    else {
         return Ok(false);
     };
     let own = membership_of(uow, &organization, user).await?;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::platform::authorize;
 use super::records::covers_unowned;
-use super::records::unowned;
+use super::records::unowned_records;
 use crate::kernel::{Context, Error, JobId, PermissionType, Record, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, Job};
@@ -13,7 +13,7 @@ use crate::provisioning::{Actor, Job};
 #[derive(Clone, Debug)]
 pub struct JobScope<G> {
     job: Stored<Job>,
-    grant: PhantomData<fn() -> G>,
+    permission: PhantomData<fn() -> G>,
 }
 
 impl<G> JobScope<G> {
@@ -43,7 +43,7 @@ pub async fn authorize_job<G: PermissionType>(
     if cx.caller.is_anonymous() {
         return Err(Error::Unauthorized);
     }
-    let job = unowned::<Job>(uow).get(job).await?;
+    let job = unowned_records::<Job>(uow).get(job).await?;
     if !cx.caller.is_operator() {
         match &job.platform_id {
             Some(platform) => {
@@ -59,6 +59,6 @@ pub async fn authorize_job<G: PermissionType>(
     }
     Ok(JobScope {
         job,
-        grant: PhantomData,
+        permission: PhantomData,
     })
 }

@@ -1,7 +1,7 @@
 //! Limits on the number of records that callers create. They are counted in the unit of work that creates the record,
 //! so concurrent requests see each other. `u32::MAX` means no limit.
 
-use super::records::{Records, unowned};
+use super::records::{Records, unowned_records};
 use crate::iam::{Member, MemberQuery};
 use crate::kernel::{Context, Error, Result, UserId};
 use crate::port::{Persisted, UnitOfWork};
@@ -66,9 +66,9 @@ pub(crate) async fn ensure_can_own_another(
         return Ok(());
     }
     let owned = MemberQuery::OwnedBy(owner.clone());
-    let owned = unowned::<Member>(uow).count(&owned).await?;
+    let owned = unowned_records::<Member>(uow).count(&owned).await?;
     let open = OnboardingQuery::OpenOf(owner.clone());
-    let open = unowned::<Onboarding>(uow).count(&open).await?;
+    let open = unowned_records::<Onboarding>(uow).count(&open).await?;
     let message = "The person already owns the maximum number of organizations.";
     ensure_below(owned.saturating_add(open), limit, message)
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use super::records::covers_unowned;
-use super::records::unowned;
+use super::records::unowned_records;
 use super::signed_in::ensure_not_suspended;
 use crate::iam::{
     Invitation, Member, MemberQuery, Organization, OrganizationQuery, Session, membership,
@@ -99,7 +99,7 @@ impl OrganizationAccess {
         self.ensure_allowed(H::PERMISSION)?;
         Ok(MembershipScope {
             access: self.clone(),
-            grant: PhantomData,
+            permission: PhantomData,
         })
     }
 
@@ -117,7 +117,7 @@ impl OrganizationAccess {
 #[derive(Clone, Debug)]
 pub struct MembershipScope<G> {
     access: OrganizationAccess,
-    grant: PhantomData<fn() -> G>,
+    permission: PhantomData<fn() -> G>,
 }
 
 impl<G> Deref for MembershipScope<G> {
@@ -168,7 +168,7 @@ pub async fn authorize_membership<G: PermissionType>(
     ensure_not_suspended(cx, uow, platform).await?;
     Ok(MembershipScope {
         access,
-        grant: PhantomData,
+        permission: PhantomData,
     })
 }
 
@@ -201,7 +201,10 @@ pub async fn authorize_grant<G: PermissionType>(
         return Err(Error::Unauthorized);
     }
     let member = grant.member().ok_or(MISSING)?;
-    let member = unowned::<Member>(uow).find(&member).await?.ok_or(MISSING)?;
+    let member = unowned_records::<Member>(uow)
+        .find(&member)
+        .await?
+        .ok_or(MISSING)?;
     authorize_owner_of(cx, uow, &member.organization_id, MISSING).await
 }
 
@@ -218,7 +221,7 @@ pub async fn authorize_invitation<G: PermissionType>(
     if cx.caller.is_anonymous() {
         return Err(Error::Unauthorized);
     }
-    let found = unowned::<Invitation>(uow).find(invitation).await?;
+    let found = unowned_records::<Invitation>(uow).find(invitation).await?;
     let found = found.ok_or(MISSING)?;
     authorize_owner_of(cx, uow, &found.organization_id, MISSING).await
 }
@@ -249,16 +252,18 @@ pub(crate) async fn find_organization(
     organization: OrganizationRef<'_>,
 ) -> Result<Stored<Organization>> {
     match organization {
-        OrganizationRef::Id(id) => unowned::<Organization>(uow).get(id).await,
+        OrganizationRef::Id(id) => unowned_records::<Organization>(uow).get(id).await,
         OrganizationRef::Slug(slug) => {
             let with_slug = OrganizationQuery::WithSlug(slug.clone());
-            let found = unowned::<Organization>(uow).first(&with_slug).await?;
+            let found = unowned_records::<Organization>(uow)
+                .first(&with_slug)
+                .await?;
             found.ok_or(Error::NotFound(Organization::KIND))
         }
         OrganizationRef::Active => {
             let active = active_organization(cx, uow).await?;
             let active = active.ok_or_else(|| Error::of_code(Code::NoActiveOrganization))?;
-            unowned::<Organization>(uow).get(&active).await
+            unowned_records::<Organization>(uow).get(&active).await
         }
     }
 }
@@ -273,7 +278,7 @@ async fn active_organization(
         let own = cx.caller.membership();
         return Ok(own.map(|own| own.organization_id.clone()));
     };
-    let session = unowned::<Session>(uow).find(session).await?;
+    let session = unowned_records::<Session>(uow).find(session).await?;
     Ok(session.and_then(|session| session.active_organization_id.clone()))
 }
 
@@ -322,7 +327,7 @@ pub(crate) async fn find_member(
     user: &UserId,
 ) -> Result<Option<Stored<Member>>> {
     let of = MemberQuery::Of(organization.clone(), user.clone());
-    unowned::<Member>(uow).first(&of).await
+    unowned_records::<Member>(uow).first(&of).await
 }
 
 /// Returns a user's current roles and permissions in an organization; `None` if the user is not a member.

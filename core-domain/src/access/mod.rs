@@ -55,7 +55,7 @@ pub use organization::{
 };
 pub(crate) use platform::ensure_not_deleted;
 pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};
-pub(crate) use records::unowned;
+pub(crate) use records::unowned_records;
 pub use records::{Covers, Records};
 pub use requirement::Requirement;
 pub use signed_in::{

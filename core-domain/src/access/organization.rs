@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::records::covers_unowned;
-use super::records::unowned;
+use super::records::unowned_records;
 use super::requirement::Requirement;
 use super::signed_in::{authorize_person, ensure_caller_not_suspended, ensure_not_suspended};
 use crate::iam::{Invitation, InvitationRef, Organization, User};
@@ -31,7 +31,7 @@ pub enum Reach {
 #[derive(Clone, Debug)]
 pub struct OrganizationScope<G> {
     reach: Reach,
-    grant: PhantomData<fn() -> G>,
+    permission: PhantomData<fn() -> G>,
 }
 
 impl<G> OrganizationScope<G> {
@@ -67,7 +67,7 @@ pub async fn authorize_organization<G: PermissionType>(
     ensure_caller_not_suspended(cx, uow).await?;
     Ok(OrganizationScope {
         reach,
-        grant: PhantomData,
+        permission: PhantomData,
     })
 }
 
@@ -77,7 +77,7 @@ async fn reach_of(uow: &mut dyn UnitOfWork, own: &Membership) -> Result<Reach> {
     let Some(platform) = &own.platform_id else {
         return Ok(organization);
     };
-    let of = unowned::<Platform>(uow).find(platform).await?;
+    let of = unowned_records::<Platform>(uow).find(platform).await?;
     let foreign = of.is_some_and(|p| p.organization_id.as_ref() != Some(&own.organization_id));
     Ok(match foreign {
         true => Reach::Platform(platform.clone()),
@@ -206,12 +206,12 @@ pub async fn authorize_recipient(
 ) -> Result<RecipientScope> {
     let missing = || Error::of_code(Code::InvitationNotFound);
     let person = authorize_person(cx)?;
-    let invitation = unowned::<Invitation>(uow).find(name.id()).await?;
+    let invitation = unowned_records::<Invitation>(uow).find(name.id()).await?;
     let invitation = invitation.ok_or_else(missing)?;
-    let organization = unowned::<Organization>(uow);
+    let organization = unowned_records::<Organization>(uow);
     let organization = organization.find(&invitation.organization_id).await?;
     let organization = organization.ok_or_else(missing)?;
-    let user = unowned::<User>(uow).get(person.user_id()).await?;
+    let user = unowned_records::<User>(uow).get(person.user_id()).await?;
     if user.email != invitation.email {
         return Err(Error::of_code(Code::NotRecipient));
     }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use super::membership::membership_of;
 use super::records::{Covers, Sealed};
-use super::records::{Records, unowned};
+use super::records::{Records, unowned_records};
 use super::signed_in::platform_suspended_error;
 use crate::iam::{Organization, PlatformSuspension};
 use crate::kernel::{
@@ -67,7 +67,7 @@ impl Deref for PlatformWriter {
 #[derive(Clone, Debug)]
 pub struct PlatformScope<G> {
     platform: PlatformWriter,
-    grant: PhantomData<fn() -> G>,
+    permission: PhantomData<fn() -> G>,
 }
 
 impl<G> Deref for PlatformScope<G> {
@@ -90,7 +90,7 @@ impl<G> PlatformScope<G> {
     fn new(access: PlatformAccess) -> Self {
         Self {
             platform: PlatformWriter(access),
-            grant: PhantomData,
+            permission: PhantomData,
         }
     }
 
@@ -153,7 +153,7 @@ pub async fn authorize<G: PermissionType>(
     if cx.caller.is_anonymous() {
         return Err(Error::Unauthorized);
     }
-    let platform = unowned::<Platform>(uow).get(platform).await?;
+    let platform = unowned_records::<Platform>(uow).get(platform).await?;
     if !cx.caller.is_operator() {
         let permissions = permissions_on(cx, uow, &platform).await?;
         let permissions = permissions.ok_or(Error::NotFound(Platform::KIND))?;
@@ -161,7 +161,7 @@ pub async fn authorize<G: PermissionType>(
             return Err(Error::Forbidden);
         }
     }
-    let suspension = unowned::<PlatformSuspension>(uow)
+    let suspension = unowned_records::<PlatformSuspension>(uow)
         .find(&platform.id)
         .await?;
     if let Some(suspension) = &suspension
@@ -203,7 +203,10 @@ async fn permissions_on(
     let Some(organization) = &platform.organization_id else {
         return Ok(None);
     };
-    let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
+    let Some(organization) = unowned_records::<Organization>(uow)
+        .find(organization)
+        .await?
+    else {
         return Ok(None);
     };
     let own = membership_of(uow, &organization, user_id).await?;
@@ -225,10 +228,10 @@ pub(super) async fn writer_for_job(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
 ) -> Result<Option<PlatformWriter>> {
-    let Some(platform) = unowned::<Platform>(uow).find(platform).await? else {
+    let Some(platform) = unowned_records::<Platform>(uow).find(platform).await? else {
         return Ok(None);
     };
-    let suspension = unowned::<PlatformSuspension>(uow)
+    let suspension = unowned_records::<PlatformSuspension>(uow)
         .find(&platform.id)
         .await?;
     Ok(Some(PlatformWriter(PlatformAccess {

@@ -27,10 +27,10 @@ pub trait Sealed {}
 /// Declares scopes that cover only records of no platform. `audited in |scope| ..` returns the platform whose audit log
 /// receives their changes.
 macro_rules! covers_unowned {
-    ($($scope:ty $(, for $grant:ident)? $(, audited in $audit_platform:expr)?;)+) => {$(
-        impl$(<$grant: $crate::kernel::PermissionType>)? $crate::access::records::Sealed for $scope {}
+    ($($scope:ty $(, for $permission:ident)? $(, audited in $audit_platform:expr)?;)+) => {$(
+        impl$(<$permission: $crate::kernel::PermissionType>)? $crate::access::records::Sealed for $scope {}
 
-        impl$(<$grant: $crate::kernel::PermissionType>)? $crate::access::records::Covers<$crate::kernel::Unowned> for $scope {
+        impl$(<$permission: $crate::kernel::PermissionType>)? $crate::access::records::Covers<$crate::kernel::Unowned> for $scope {
             fn covered_platform(&self) -> Option<&$crate::kernel::PlatformId> {
                 None
             }
@@ -71,7 +71,7 @@ impl<R: Record> std::fmt::Debug for Records<'_, R> {
 
 /// Returns access to the records of one kind that belong to no platform. The use case decides which of them the caller
 /// may see.
-pub(crate) fn unowned<R>(uow: &mut dyn UnitOfWork) -> Records<'_, R>
+pub(crate) fn unowned_records<R>(uow: &mut dyn UnitOfWork) -> Records<'_, R>
 where
     R: Persisted + Record<Owner = Unowned>,
 {
@@ -145,7 +145,7 @@ impl<'a, R: Persisted> Records<'a, R> {
     }
 
     /// Returns the first staged records; see [`Repository::list_staged`].
-    pub(crate) async fn staged(mut self, limit: u32) -> Result<Vec<Staged<R>>> {
+    pub(crate) async fn list_staged(mut self, limit: u32) -> Result<Vec<Staged<R>>> {
         Ok(self.repository().list_staged(limit).await?)
     }
 

@@ -1,7 +1,7 @@
 //! Scopes that depend only on the identity of the caller.
 
 use super::records::covers_unowned;
-use super::records::unowned;
+use super::records::unowned_records;
 use super::requirement::Requirement;
 use crate::iam::PlatformSuspension;
 use crate::kernel::{Code, Context, Error, PlatformId, Result, SessionId, UserId};
@@ -152,7 +152,9 @@ pub(super) async fn ensure_not_suspended(
     let Some(platform) = platform.filter(|_| !cx.caller.is_operator()) else {
         return Ok(());
     };
-    let suspension = unowned::<PlatformSuspension>(uow).find(platform).await?;
+    let suspension = unowned_records::<PlatformSuspension>(uow)
+        .find(platform)
+        .await?;
     if suspension.is_some() {
         return Err(platform_suspended_error());
     }

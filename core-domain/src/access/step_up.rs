@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::records::unowned;
+use super::records::unowned_records;
 use super::signed_in::PersonScope;
 use crate::iam::{
     Account, AccountQuery, Passkey, PasskeyQuery, ProofMethod, ProofStrength, Session,
@@ -53,7 +53,7 @@ pub async fn missing_proof(
         return proof_methods_of_user(uow, user_id).await.map(Some);
     };
     let now = uow.now().await?;
-    let session = unowned::<Session>(uow).find(session).await?;
+    let session = unowned_records::<Session>(uow).find(session).await?;
     let session = session.filter(|session| session.user_id == *user_id);
     let session = session.ok_or(Error::Unauthorized)?;
     if session.validity(now) == SessionValidity::Expired {
@@ -96,10 +96,10 @@ impl EnrolledFactors {
     /// # Errors
     /// Only those of the store.
     pub(crate) async fn of(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Self> {
-        let two_factor = unowned::<TwoFactor>(uow).find(user).await?;
+        let two_factor = unowned_records::<TwoFactor>(uow).find(user).await?;
         let two_factor = two_factor.filter(|two_factor| two_factor.is_confirmed());
         let passkeys = PasskeyQuery::OfUser(user.clone());
-        let passkey = unowned::<Passkey>(uow).first(&passkeys).await?;
+        let passkey = unowned_records::<Passkey>(uow).first(&passkeys).await?;
         Ok(Self {
             totp: two_factor.is_some(),
             recovery_codes: two_factor.is_some_and(|found| !found.recovery_codes.is_empty()),
@@ -160,6 +160,6 @@ async fn proof_methods_with_factors(
 
 async fn has_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {
     let password = AccountQuery::PasswordOf(user.clone());
-    let account = unowned::<Account>(uow).first(&password).await?;
+    let account = unowned_records::<Account>(uow).first(&password).await?;
     Ok(account.is_some_and(|account| account.password_hash.is_some()))
 }

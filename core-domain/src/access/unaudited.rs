@@ -4,7 +4,7 @@
 
 use super::key::RecordKey;
 use super::platform::PlatformWriter;
-use super::records::{Records, unowned};
+use super::records::{Records, unowned_records};
 use crate::kernel::{Owner, PageQuery, Record, Result, Stored, Total, Unowned, for_each_record};
 use crate::port::{
     ApiKeyContext, ApiKeySecretKey, Persisted, Repository, SessionContext, SessionKey, UnitOfWork,
@@ -150,7 +150,7 @@ where
 {
     let mut batches = Batches::<R>::of(query);
     let mut all = Vec::new();
-    while let Some(batch) = batches.next(unowned(uow)).await? {
+    while let Some(batch) = batches.next(unowned_records(uow)).await? {
         all.extend(batch);
     }
     Ok(all)

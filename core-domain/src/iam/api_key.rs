@@ -450,7 +450,7 @@ mod tests {
     }
 
     /// A secret in the model, with the time at which it stops to work.
-    struct Known {
+    struct ModelSecret {
         hash: TokenHash,
         until: Option<Timestamp>,
     }
@@ -476,7 +476,7 @@ mod tests {
             let mut now = Timestamp::from_seconds(1_800_000_000);
             let first = ApiKeySecret::generate(None, &entropy);
             let mut key = new_key(&first, now, lifetime);
-            let mut known = vec![Known { hash: first.hash(), until: None }];
+            let mut known = vec![ModelSecret { hash: first.hash(), until: None }];
             for step in steps {
                 match step {
                     Step::Wait { seconds } => now = now.plus(Duration::from_secs(seconds)),
@@ -497,7 +497,7 @@ mod tests {
                             for former in &mut known {
                                 former.until = Some(former.until.map_or(end, |until| until.min(end)));
                             }
-                            known.push(Known { hash: secret.hash(), until: None });
+                            known.push(ModelSecret { hash: secret.hash(), until: None });
                         }
                     }
                 }

@@ -111,7 +111,7 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
 
     #[derive(Clone, Debug)]
-    struct Given {
+    struct GrantSpec {
         pattern: String,
         granted: bool,
         /// Time until the grant expires, in seconds from now; may be negative.
@@ -124,9 +124,9 @@ mod tests {
         (resources, actions).prop_map(|(resource, action)| format!("{resource}:{action}"))
     }
 
-    fn some_grants() -> impl Strategy<Value = Vec<Given>> {
+    fn some_grants() -> impl Strategy<Value = Vec<GrantSpec>> {
         let given = (some_pattern(), any::<bool>(), prop::option::of(-2..3_i64));
-        let given = given.prop_map(|(pattern, granted, ends)| Given {
+        let given = given.prop_map(|(pattern, granted, ends)| GrantSpec {
             pattern,
             granted,
             ends,
@@ -139,11 +139,11 @@ mod tests {
         prop::collection::vec((role, prop::collection::vec(some_pattern(), 0..3)), 0..3)
     }
 
-    fn stored(given: &[Given]) -> Vec<PermissionGrant> {
+    fn build_grants(given: &[GrantSpec]) -> Vec<PermissionGrant> {
         let entropy = SeededEntropy::new(1);
         let now = Timestamp::from_seconds(NOW);
         let member = MemberId::generate(now, &entropy);
-        let grant = |given: &Given| PermissionGrant {
+        let grant = |given: &GrantSpec| PermissionGrant {
             id: GrantId::generate_for_member(&member, now, &entropy).unwrap(),
             permission: PermissionPattern::parse(&given.pattern).unwrap(),
             granted: given.granted,
@@ -159,7 +159,7 @@ mod tests {
         permission: &str,
         roles: &[&str],
         mapped: &[(&str, Vec<String>)],
-        given: &[Given],
+        given: &[GrantSpec],
     ) -> bool {
         let fits = |pattern: &str| {
             let pattern: Vec<&str> = pattern.split(':').collect();
@@ -203,7 +203,7 @@ mod tests {
                 let patterns = patterns.iter().map(|p| PermissionPattern::parse(p).unwrap());
                 mappings.set(Role::parse(role).unwrap(), patterns.collect());
             }
-            let grants = stored(&given);
+            let grants = build_grants(&given);
             let everything = permissions(&member, &mappings, &grants, now);
             for permission in Permission::ALL.iter().map(|p| p.as_str()).chain(["report:print"]) {
                 let decision = decide(permission, &member, &mappings, &grants, now);
@@ -216,13 +216,13 @@ mod tests {
 
     #[test]
     fn decision_names_the_rule_that_decided() {
-        let given = |pattern: &str, granted| Given {
+        let spec = |pattern: &str, granted| GrantSpec {
             pattern: pattern.to_owned(),
             granted,
             ends: None,
         };
         let now = Timestamp::from_seconds(NOW);
-        let grants = stored(&[given("job:create", true), given("job:read", false)]);
+        let grants = build_grants(&[spec("job:create", true), spec("job:read", false)]);
         let rule = |permission| {
             decide(
                 permission,

@@ -10,7 +10,7 @@ pub use crate::kernel::Ed25519Public;
 pub use crate::kernel::JwsError;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
-use crate::kernel::{SessionId, SuiteService, Timestamp, Unverified, record};
+use crate::kernel::{SessionId, SuiteService, Timestamp, UnverifiedJws, record};
 
 /// Lifetime of a service token: 5 minutes.
 pub const SERVICE_TOKEN_LIFETIME: Duration = Duration::from_secs(300);
@@ -84,7 +84,7 @@ pub fn sign_service_token(key: &Ed25519Private, claims: &ServiceClaims) -> Strin
 
 /// A service token whose signature has not been verified yet.
 #[derive(Debug)]
-pub struct UnverifiedToken<'t>(Unverified<'t>);
+pub struct UnverifiedToken<'t>(UnverifiedJws<'t>);
 
 impl<'t> UnverifiedToken<'t> {
     /// Parses a token without verifying its signature.
@@ -92,7 +92,7 @@ impl<'t> UnverifiedToken<'t> {
     /// # Errors
     /// [`TokenRefusal::Jws`] if the text is not a service token.
     pub fn parse(token: &'t str) -> Result<Self, TokenRefusal> {
-        Ok(Self(Unverified::parse(token)?.of_type(TYPE)?))
+        Ok(Self(UnverifiedJws::parse(token)?.of_type(TYPE)?))
     }
 
     /// The id of the key that the token claims to be signed with.

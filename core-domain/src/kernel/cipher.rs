@@ -52,7 +52,7 @@ impl Cipher {
             aad: id.as_bytes(),
         };
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
-        let sealed = sealed.map_err(|_| broken("cannot be encrypted"))?;
+        let sealed = sealed.map_err(|_| cipher_error("cannot be encrypted"))?;
         Ok(STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
@@ -62,22 +62,22 @@ impl Cipher {
     /// `INTERNAL_ERROR` if the text was encrypted with another key or for another row, or is damaged.
     pub fn open(&self, id: &str, sealed: &str) -> Result<String> {
         let bytes = STANDARD_NO_PAD.decode(sealed);
-        let bytes = bytes.map_err(|_| broken("is not encrypted"))?;
+        let bytes = bytes.map_err(|_| cipher_error("is not encrypted"))?;
         let Some((nonce, sealed)) = bytes.split_first_chunk::<NONCE_BYTES>() else {
-            return Err(broken("is too short"));
+            return Err(cipher_error("is too short"));
         };
         let payload = Payload {
             msg: sealed,
             aad: id.as_bytes(),
         };
         let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload);
-        let opened =
-            opened.map_err(|_| broken("was encrypted with another key or for another row"))?;
-        String::from_utf8(opened).map_err(|_| broken("is not UTF-8"))
+        let opened = opened
+            .map_err(|_| cipher_error("was encrypted with another key or for another row"))?;
+        String::from_utf8(opened).map_err(|_| cipher_error("is not UTF-8"))
     }
 }
 
-fn broken(why: &str) -> Error {
+fn cipher_error(why: &str) -> Error {
     Error::Internal(format!("an encrypted text {why}"))
 }
 

@@ -131,14 +131,14 @@ struct Header {
 
 /// A token with an unchecked signature. Only the key id can be read from it.
 #[derive(Debug)]
-pub(crate) struct Unverified<'t> {
+pub(crate) struct UnverifiedJws<'t> {
     header: Header,
     input: &'t str,
     payload: &'t str,
     signature: Signature,
 }
 
-impl<'t> Unverified<'t> {
+impl<'t> UnverifiedJws<'t> {
     /// Parses a token without checking its signature.
     pub(crate) fn parse(token: &'t str) -> Result<Self, JwsError> {
         let malformed = |_| JwsError::Malformed;
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(key().public().x(), X);
         assert_eq!(key().public().thumbprint(), THUMBPRINT);
         assert_eq!(key().expose(), D);
-        let token = Unverified::parse(JWS).unwrap();
+        let token = UnverifiedJws::parse(JWS).unwrap();
         let payload = token.payload(&key().public()).unwrap();
         assert_eq!(payload, b"Example of Ed25519 signing");
         let (input, signature) = JWS.rsplit_once('.').unwrap();
@@ -219,7 +219,7 @@ mod tests {
     fn modified_tokens_and_tokens_of_another_key_are_refused() {
         let token = key().sign("at+jwt", "k", b"{\"a\":1}");
         let public = key().public();
-        let read = |token: &str| Unverified::parse(token).and_then(|t| t.payload(&public));
+        let read = |token: &str| UnverifiedJws::parse(token).and_then(|t| t.payload(&public));
         assert_eq!(read(&token).unwrap(), b"{\"a\":1}");
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
@@ -249,14 +249,17 @@ mod tests {
             r#"{"alg":"EdDSA","crit":["b64"],"b64":false}"#,
         ] {
             let token = with_header(refused);
-            assert_eq!(Unverified::parse(&token).unwrap_err(), JwsError::WrongKind);
+            assert_eq!(
+                UnverifiedJws::parse(&token).unwrap_err(),
+                JwsError::WrongKind
+            );
         }
         let other = Ed25519Private::from_base64url(X).unwrap().public();
         let brought = format!(
             r#"{{"alg":"EdDSA","jku":"https://evil.example","x5u":"https://evil.example","jwk":{{"kty":"OKP","crv":"Ed25519","x":"{X}"}}}}"#
         );
         let token = with_header(&brought);
-        let token = Unverified::parse(&token).unwrap();
+        let token = UnverifiedJws::parse(&token).unwrap();
         assert_eq!(token.payload(&other), Err(JwsError::WrongSignature));
         assert!(token.payload(&key().public()).is_ok());
     }
@@ -270,7 +273,7 @@ mod tests {
             (r#"{"alg":"EdDSA"}"#, false),
         ] {
             let token = with_header(header);
-            let token = Unverified::parse(&token).unwrap();
+            let token = UnverifiedJws::parse(&token).unwrap();
             assert_eq!(token.of_type("at+jwt").is_ok(), fits, "{header}");
         }
     }
@@ -288,7 +291,7 @@ mod tests {
             "e30.e30.e30.e30.e30",
             &long,
         ] {
-            assert!(Unverified::parse(text).is_err(), "{text:.20}");
+            assert!(UnverifiedJws::parse(text).is_err(), "{text:.20}");
         }
     }
 }

@@ -16,7 +16,7 @@ mod limits;
 mod machine;
 mod page;
 mod patch;
-mod permission;
+mod permissions;
 mod plain_name;
 mod record;
 mod record_list;
@@ -41,7 +41,7 @@ pub use id::*;
 /// Reads and writes durations as text, such as `90s` or `1h 30m`. Use it with `#[serde(with = "duration_text")]`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json::{BoundedJson, JsonText, canonical_json, number_literal, number_literal_text};
-pub(crate) use jws::Unverified;
+pub(crate) use jws::UnverifiedJws;
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 pub use limits::{Limits, MailLimits};
 #[cfg(test)]
@@ -54,9 +54,9 @@ pub use page::{
 };
 pub use patch::Patch;
 pub(crate) use patch::update_command;
-pub use permission::{
-    Permission, PermissionPattern, PermissionSet, PermissionType, WritePermission, grant,
-    pattern_includes,
+pub use permissions::{
+    Permission, PermissionPattern, PermissionSet, PermissionType, WritePermission,
+    pattern_includes, permission,
 };
 pub use plain_name::{OrganizationName, PLAIN_NAME, PersonName, PlainName, is_plain_name};
 pub use record::{Audited, OfPlatform, Owner, PlatformOwned, Record, Stored, Unowned};

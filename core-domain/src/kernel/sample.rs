@@ -52,8 +52,8 @@ impl Sampler<'_> {
             let definition = self.definitions.get(name);
             return definition.map_or(Value::Null, |definition| self.sample(definition));
         }
-        if let Some(given) = given(schema) {
-            return given;
+        if let Some(value) = declared_value(schema) {
+            return value;
         }
         for choice in ["anyOf", "oneOf"] {
             let branches = schema.get(choice).and_then(Value::as_array);
@@ -96,7 +96,7 @@ impl Sampler<'_> {
 }
 
 /// Returns a value that the schema itself contains: an example, a constant, a default or the first word of an enum.
-fn given(schema: &Value) -> Option<Value> {
+fn declared_value(schema: &Value) -> Option<Value> {
     let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
     let default = || schema.get("default").filter(|value| !value.is_null());
     first("examples")

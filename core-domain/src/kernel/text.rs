@@ -128,7 +128,7 @@ pub(crate) const READABLE_SEGMENT: &str = concat!(
 const LINES: &str =
     r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069]*$";
 
-fn bounded(text: &str, min: usize, max: usize) -> Result<(), TextError> {
+fn check_length(text: &str, min: usize, max: usize) -> Result<(), TextError> {
     let length = text.chars().count();
     if length < min {
         return Err(TextError::TooShort);
@@ -142,7 +142,7 @@ fn bounded(text: &str, min: usize, max: usize) -> Result<(), TextError> {
 /// Returns the text without surrounding white space if it is one valid line with `min` to `max` characters.
 pub(super) fn line(text: &str, min: usize, max: usize) -> Result<String, TextError> {
     let text = text.trim();
-    bounded(text, min, max)?;
+    check_length(text, min, max)?;
     if text.chars().any(is_forbidden) {
         Err(TextError::Malformed)
     } else {
@@ -151,7 +151,7 @@ pub(super) fn line(text: &str, min: usize, max: usize) -> Result<String, TextErr
 }
 
 fn slug(text: &str) -> Result<String, TextError> {
-    bounded(text, 1, 63)?;
+    check_length(text, 1, 63)?;
     let good = text
         .bytes()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -167,7 +167,7 @@ fn name(text: &str) -> Result<String, TextError> {
 }
 
 fn reason(text: &str) -> Result<String, TextError> {
-    bounded(text, 0, 500)?;
+    check_length(text, 0, 500)?;
     let line_end = |c| matches!(c, '\n' | '\r' | '\t');
     if text.chars().any(|c| is_forbidden(c) && !line_end(c)) {
         Err(TextError::Malformed)
@@ -180,7 +180,7 @@ fn reason(text: &str) -> Result<String, TextError> {
 /// case, so that equal addresses are equal texts.
 fn email(text: &str) -> Result<String, TextError> {
     let text = text.trim();
-    bounded(text, 3, 254)?;
+    check_length(text, 3, 254)?;
     let (local, domain) = text.rsplit_once('@').ok_or(TextError::Malformed)?;
     let local_good = !local.is_empty()
         && local.len() <= 64

@@ -368,7 +368,7 @@ pub struct SiteStorage {
 impl SiteStorage {
     /// Returns the storage at a provider that does not report it: only the size of the new site.
     #[must_use]
-    pub fn unreported(files: &[SiteFile]) -> Self {
+    pub fn of_new_site(files: &[SiteFile]) -> Self {
         Self {
             stored_bytes: 0,
             new_bytes: files.iter().map(|file| file.size).sum(),

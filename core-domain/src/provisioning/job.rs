@@ -97,7 +97,7 @@ text_enum! {
 impl FailureKind {
     /// Returns whether a job that stopped for this reason gets a dead letter.
     #[must_use]
-    pub const fn opens_dlq_entry(self) -> bool {
+    pub const fn opens_dead_letter(self) -> bool {
         !matches!(self, Self::Cancelled)
     }
 }

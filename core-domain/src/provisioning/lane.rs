@@ -260,7 +260,7 @@ mod tests {
         JobLane::new(LaneKey::platform(&PlatformId::parse("p").unwrap()))
     }
 
-    fn queued(position: i64) -> QueuedJob {
+    fn queued_job(position: i64) -> QueuedJob {
         QueuedJob {
             job_id: JobId::parse(&format!("j{position}")).unwrap(),
             kind: "work".to_owned(),
@@ -298,12 +298,12 @@ mod tests {
             }
             match event {
                 QueueEvent::Tail => {
-                    let job = queued(lane.tail_position());
+                    let job = queued_job(lane.tail_position());
                     queue.push(job.clone());
                     lane.add(job);
                 }
                 QueueEvent::Front => {
-                    let job = queued(lane.front_position());
+                    let job = queued_job(lane.front_position());
                     queue.insert(0, job.clone());
                     lane.add(job);
                 }
@@ -345,11 +345,11 @@ mod tests {
             not_before in 0_i64..2_000,
         ) {
             let mut lane = lane();
-            lane.running_job_id = runs.then(|| queued(7).job_id);
+            lane.running_job_id = runs.then(|| queued_job(7).job_id);
             lane.not_before = Timestamp::from_seconds(not_before);
             if some {
                 let run_at = Timestamp::from_seconds(run_at);
-                lane.add(QueuedJob { run_at, ..queued(1) });
+                lane.add(QueuedJob { run_at, ..queued_job(1) });
             }
             lane.held_by.extend(held_by);
             lane.update_state(NOW);
@@ -371,7 +371,7 @@ mod tests {
             ..lane()
         };
         assert!(lane.needs_refill());
-        lane.refill((1..=2).map(queued));
+        lane.refill((1..=2).map(queued_job));
         assert_eq!((lane.queued, lane.cached_jobs.len()), (2, 2));
         assert!(!lane.needs_refill());
     }

@@ -205,7 +205,7 @@ impl DnsRecord {
     ///
     /// # Errors
     /// [`IllegalTransition`] if the record is neither active nor pending.
-    pub fn lost(mut self, random: &str) -> Result<Self, IllegalTransition> {
+    pub fn after_loss(mut self, random: &str) -> Result<Self, IllegalTransition> {
         self.is_vouched = false;
         self.proof = hostname::proof_text(random);
         let mut lost = self.after(DnsRecordEvent::Fail)?;
@@ -215,7 +215,7 @@ impl DnsRecord {
 
     /// Returns the pending record after its proof was looked up.
     #[must_use]
-    pub fn checked(mut self, missing: &[MissingRecord], now: Timestamp) -> Self {
+    pub fn after_look_up(mut self, missing: &[MissingRecord], now: Timestamp) -> Self {
         self.checked_since.get_or_insert(now);
         self.missing_records = missing.to_vec();
         self
@@ -223,7 +223,7 @@ impl DnsRecord {
 
     /// Returns the active record after another look-up of its proof.
     #[must_use]
-    pub fn proof_looked_up(mut self, is_there: bool, now: Timestamp) -> Self {
+    pub fn after_proof_look_up(mut self, is_there: bool, now: Timestamp) -> Self {
         self.proof_missing_since = hostname::missing_since(self.proof_missing_since, is_there, now);
         self
     }

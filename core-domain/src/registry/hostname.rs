@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(text: &str) -> Result<String, TextError> {
+    fn normalize(text: &str) -> Result<String, TextError> {
         Hostname::parse(text).map(|name| name.to_string())
     }
 
@@ -184,7 +184,7 @@ mod tests {
             ("r3---x.example.org", "r3---x.example.org"),
             ("1.2.3.example", "1.2.3.example"),
         ] {
-            assert_eq!(parsed(text).as_deref(), Ok(name), "{text}");
+            assert_eq!(normalize(text).as_deref(), Ok(name), "{text}");
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
             "a\0.example",
             long.as_str(),
         ] {
-            assert_eq!(parsed(text), Err(TextError::Malformed), "{text:?}");
+            assert_eq!(normalize(text), Err(TextError::Malformed), "{text:?}");
         }
     }
 
@@ -234,19 +234,19 @@ mod tests {
     fn a_hostname_has_at_most_253_characters_with_its_wildcard() {
         let label = "a".repeat(61);
         let name = |first: usize| format!("{}.{label}.{label}.{label}.io", "b".repeat(first));
-        assert_eq!(parsed(&name(61)).map(|name| name.len()), Ok(250));
+        assert_eq!(normalize(&name(61)).map(|name| name.len()), Ok(250));
         let longest = format!("{}.{}.io", "a".repeat(63), name(61).replace(".io", ""));
-        assert!(parsed(&longest).is_err());
-        assert!(parsed(&name(63)).is_ok() && parsed(&format!("*.{}", name(62))).is_ok());
-        let with_wildcard = parsed(&format!("*.{}", name(63)));
+        assert!(normalize(&longest).is_err());
+        assert!(normalize(&name(63)).is_ok() && normalize(&format!("*.{}", name(62))).is_ok());
+        let with_wildcard = normalize(&format!("*.{}", name(63)));
         assert_eq!(with_wildcard, Err(TextError::TooLong));
     }
 
     proptest! {
         #[test]
         fn parsing_a_parsed_hostname_returns_it_unchanged(text in "\\PC{0,40}|[*.a-zA-Z0-9äß。_-]{0,40}") {
-            if let Ok(name) = parsed(&text) {
-                prop_assert_eq!(parsed(&name), Ok(name.clone()));
+            if let Ok(name) = normalize(&text) {
+                prop_assert_eq!(normalize(&name), Ok(name.clone()));
                 prop_assert!(name.len() <= 253 && name.is_ascii());
             }
         }

@@ -386,7 +386,7 @@ mod tests {
 
     use super::*;
 
-    fn created(now: Timestamp) -> Platform {
+    fn new_platform(now: Timestamp) -> Platform {
         let command = CreatePlatform {
             name: Name::parse("Engines").unwrap(),
             slug: Slug::parse("engines").unwrap(),
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn a_deleted_platform_can_be_restored_for_exactly_thirty_days() {
         let start = Timestamp::from_seconds(1_800_000_000);
-        let deleted = created(start)
+        let deleted = new_platform(start)
             .after(PlatformEvent::Delete, None, start)
             .unwrap();
         let last = start.plus(RESTORE_PERIOD);
@@ -424,7 +424,7 @@ mod tests {
             events in prop::collection::vec((prop::sample::select(PlatformEvent::ALL), 0_u64..40), 1..40),
         ) {
             let mut now = Timestamp::from_seconds(1_800_000_000);
-            let mut platform = created(now);
+            let mut platform = new_platform(now);
             for (event, days) in events {
                 now = now.plus(Duration::from_secs(days * 86_400));
                 let reason = Reason::parse("because").unwrap();

@@ -95,7 +95,7 @@ pub enum NameOwner {
 /// Only the last digits before an environment count. A slug that imitates the name of another platform has no effect.
 #[must_use]
 pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameOwner> {
-    let (digits, purpose) = match derived(name)? {
+    let (digits, purpose) = match parse_derived_name(name)? {
         DerivedName::Feature { .. } => return Some(NameOwner::Feature),
         DerivedName::Platform {
             digits, purpose, ..
@@ -115,7 +115,7 @@ pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameOwner> {
 /// Returns the environment in a derived name. `None` if jobs never derive names of this form.
 #[must_use]
 pub fn environment_in(name: &str) -> Option<Environment> {
-    match derived(name)? {
+    match parse_derived_name(name)? {
         DerivedName::Feature { environment } | DerivedName::Platform { environment, .. } => {
             Some(environment)
         }
@@ -136,7 +136,7 @@ enum DerivedName<'n> {
     },
 }
 
-fn derived(name: &str) -> Option<DerivedName<'_>> {
+fn parse_derived_name(name: &str) -> Option<DerivedName<'_>> {
     let dashes: Vec<usize> = name.match_indices('-').map(|(at, _)| at).collect();
     let part = |at: usize| {
         let end = dashes.get(at + 1).copied().unwrap_or(name.len());

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 use crate::kernel::{
-    AuditCheckpointId, Ed25519Private, Ed25519Public, PlatformId, Timestamp, Unverified,
+    AuditCheckpointId, Ed25519Private, Ed25519Public, PlatformId, Timestamp, UnverifiedJws,
     canonical_json, hex, record,
 };
 
@@ -197,7 +197,7 @@ impl AuditCheckpoint {
 
     /// Returns the signed payload if the signature was made with this key.
     fn signed_claims(&self, key: &Ed25519Public) -> Option<Claims> {
-        let token = Unverified::parse(&self.jws).ok()?;
+        let token = UnverifiedJws::parse(&self.jws).ok()?;
         let payload = token.of_type(TYPE).ok()?.payload(key).ok()?;
         serde_json::from_slice(&payload).ok()
     }

@@ -27,7 +27,7 @@ impl MemoryBlobs {
 #[async_trait]
 impl Blobs for MemoryBlobs {
     async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
-        Ok(Box::new(Staged {
+        Ok(Box::new(MemoryStagedBlob {
             blobs: self.clone(),
             bytes: Vec::new(),
         }))
@@ -45,13 +45,13 @@ impl Blobs for MemoryBlobs {
 }
 
 #[derive(Debug)]
-struct Staged {
+struct MemoryStagedBlob {
     blobs: MemoryBlobs,
     bytes: Vec<u8>,
 }
 
 #[async_trait]
-impl StagedBlob for Staged {
+impl StagedBlob for MemoryStagedBlob {
     async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError> {
         self.bytes.extend(bytes);
         Ok(())

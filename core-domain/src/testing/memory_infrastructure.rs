@@ -107,7 +107,7 @@ impl MemoryInfrastructure {
     }
 }
 
-fn provisioned(name: &str, owner: &str) -> ProviderObject {
+fn provider_object(name: &str, owner: &str) -> ProviderObject {
     ProviderObject {
         id: format!("id-of-{name}"),
         url: Some(format!("http://{name}.test")),
@@ -122,7 +122,7 @@ fn route(hostname: &str, target: &str) -> Route {
     }
 }
 
-fn served(hostname: &str, customer: &Customer, state: &HostnameState) -> ServedHostname {
+fn served_hostname(hostname: &str, customer: &Customer, state: &HostnameState) -> ServedHostname {
     ServedHostname {
         id: format!("hostname-{hostname}"),
         target: Some(customer.target.clone()),
@@ -135,7 +135,7 @@ fn served(hostname: &str, customer: &Customer, state: &HostnameState) -> ServedH
     }
 }
 
-fn deployed(project: &str, key: &str) -> SiteDeployment {
+fn active_deployment(project: &str, key: &str) -> SiteDeployment {
     SiteDeployment {
         id: format!("deployment-{key}"),
         url: format!("http://{key}.{project}.test"),
@@ -151,7 +151,7 @@ impl Infrastructure for MemoryInfrastructure {
     ) -> Result<Option<ProviderObject>, ProviderError> {
         let state = self.state();
         let known = state.objects.get(&resource.name);
-        Ok(known.map(|object| provisioned(&resource.name, &object.owner)))
+        Ok(known.map(|object| provider_object(&resource.name, &object.owner)))
     }
 
     async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
@@ -166,7 +166,7 @@ impl Infrastructure for MemoryInfrastructure {
         if object.owner != request.owner {
             return Err(ProviderError::NameTaken(name));
         }
-        Ok(provisioned(&name, &object.owner))
+        Ok(provider_object(&name, &object.owner))
     }
 
     async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
@@ -197,7 +197,7 @@ impl Infrastructure for MemoryInfrastructure {
         // Returns one object per call, so that callers must use the cursor.
         let first = owned.next().map(|(name, object)| OwnedObject {
             name: name.clone(),
-            provisioned: provisioned(name, &object.owner),
+            provisioned: provider_object(name, &object.owner),
         });
         let next = first.as_ref().map(|found| found.name.clone());
         Ok(OwnedObjects {
@@ -277,7 +277,7 @@ impl Infrastructure for MemoryInfrastructure {
         let state = self.state();
         let known = state.hostnames.get(hostname);
         let own = known.filter(|known| known.owner == owner);
-        Ok(own.map(|known| served(hostname, known, &state.hostname_state)))
+        Ok(own.map(|known| served_hostname(hostname, known, &state.hostname_state)))
     }
 
     async fn serve_hostname(
@@ -301,7 +301,11 @@ impl Infrastructure for MemoryInfrastructure {
         }
         known.target.clone_from(&request.target.name);
         let known = &state.hostnames[&request.hostname];
-        Ok(served(&request.hostname, known, &state.hostname_state))
+        Ok(served_hostname(
+            &request.hostname,
+            known,
+            &state.hostname_state,
+        ))
     }
 
     async fn stop_serving(
@@ -325,7 +329,7 @@ impl Infrastructure for MemoryInfrastructure {
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
         let mut state = self.change()?;
         let deployment = (upload.project, upload.deployment_key);
-        let answer = deployed(&deployment.0, &deployment.1);
+        let answer = active_deployment(&deployment.0, &deployment.1);
         if !state.deployments.contains(&deployment) {
             state.deployments.push(deployment);
         }
@@ -343,7 +347,7 @@ impl Infrastructure for MemoryInfrastructure {
         let found = state.sites.clone().filter(|_| known);
         Ok(found.map(|state| SiteDeployment {
             state,
-            ..deployed(project, deployment_key)
+            ..active_deployment(project, deployment_key)
         }))
     }
 
@@ -354,7 +358,7 @@ impl Infrastructure for MemoryInfrastructure {
         _: &str,
         files: &[SiteFile],
     ) -> Result<SiteStorage, ProviderError> {
-        Ok(SiteStorage::unreported(files))
+        Ok(SiteStorage::of_new_site(files))
     }
 
     async fn clean_up(&self) -> Result<u64, ProviderError> {

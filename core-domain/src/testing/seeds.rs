@@ -24,10 +24,10 @@ pub fn seeds(usual: u32) -> Range<u64> {
 #[must_use]
 pub fn cases(usual: u32) -> u32 {
     let wanted = variable("PROPTEST_CASES").unwrap_or(DEFAULT_CASES);
-    scaled(usual, wanted)
+    scale_cases(usual, wanted)
 }
 
-fn scaled(usual: u32, wanted: u64) -> u32 {
+fn scale_cases(usual: u32, wanted: u64) -> u32 {
     let cases = u64::from(usual).saturating_mul(wanted) / DEFAULT_CASES;
     u32::try_from(cases).unwrap_or(u32::MAX).max(1)
 }
@@ -46,9 +46,9 @@ mod tests {
 
     #[test]
     fn the_number_of_cases_scales_with_proptest_cases_and_is_at_least_one() {
-        assert_eq!(scaled(2_000, 256), 2_000);
-        assert_eq!(scaled(2_000, 1_024), 8_000);
-        assert_eq!((scaled(4, 1), scaled(0, 256)), (1, 1));
-        assert_eq!(scaled(u32::MAX, u64::MAX), u32::MAX);
+        assert_eq!(scale_cases(2_000, 256), 2_000);
+        assert_eq!(scale_cases(2_000, 1_024), 8_000);
+        assert_eq!((scale_cases(4, 1), scale_cases(0, 256)), (1, 1));
+        assert_eq!(scale_cases(u32::MAX, u64::MAX), u32::MAX);
     }
 }

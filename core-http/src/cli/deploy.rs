@@ -6,7 +6,7 @@ use std::sync::Arc;
 use core_domain::access::{PlatformScope, authorize};
 use core_domain::cli::SiteError;
 use core_domain::kernel::{
-    Code, Context, DeploymentId, Error, Issue, PlatformId, Result, StoreError, Stored, grant,
+    Code, Context, DeploymentId, Error, Issue, PlatformId, Result, StoreError, Stored, permission,
 };
 use core_domain::port::{
     ArchiveError, Cause, Infrastructure, Mode, SiteArchives, SiteStorage, StagedBlob, transact,
@@ -68,7 +68,7 @@ pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
     ]
 }
 
-type Creates = PlatformScope<grant::DeploymentCreate>;
+type Creates = PlatformScope<permission::DeploymentCreate>;
 
 /// The response to a deployment request.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -167,7 +167,7 @@ impl DeployService {
         let spooled = tokio::select! {
             biased;
             spooled = source.spool(cx.app.blobs.as_ref()) => spooled?,
-            () = slot.revoked() => return Err(too_many()),
+            () = slot.wait_for_revocation() => return Err(too_many()),
             () = tokio::time::sleep(self.limits.upload_timeout) => {
                 return Err(Error::refused(Code::BadRequest, "The upload took too long."));
             }

@@ -1,7 +1,7 @@
 //! The endpoint that returns the status of a deployment.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{DeploymentId, PlatformId, Result, Stored, UnixSeconds, grant};
+use core_domain::kernel::{DeploymentId, PlatformId, Result, Stored, UnixSeconds, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{Deployment, DeploymentStatus};
 use core_domain::use_case::cli;
@@ -61,7 +61,7 @@ impl From<Deployment> for DeploymentView {
 
 async fn show(
     _: &Cx,
-    scope: PlatformScope<grant::DeploymentRead>,
+    scope: PlatformScope<permission::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
     input: Input<(PlatformId, DeploymentId), WaitQuery>,
 ) -> Result<Versioned<DeploymentView>> {

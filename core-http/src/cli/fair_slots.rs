@@ -122,7 +122,7 @@ impl FairSlots {
 }
 
 impl State {
-    fn held(&self, platform: &PlatformId) -> usize {
+    fn slot_count(&self, platform: &PlatformId) -> usize {
         self.slots_by_platform
             .get(platform)
             .copied()
@@ -130,7 +130,9 @@ impl State {
     }
 
     fn fits(&self, platform: &PlatformId, bytes: u64) -> bool {
-        self.free_slots > 0 && bytes <= self.free_bytes && self.held(platform) < self.per_platform
+        self.free_slots > 0
+            && bytes <= self.free_bytes
+            && self.slot_count(platform) < self.per_platform
     }
 
     /// Grants a slot to the next waiting request: of those that fit, the one whose platform holds the fewest slots,
@@ -139,7 +141,7 @@ impl State {
         self.waiting.retain(|waiting| !waiting.granted.is_closed());
         let fitting = self.waiting.iter().enumerate();
         let fitting = fitting.filter(|(_, w)| self.fits(&w.platform, w.bytes));
-        let (at, _) = fitting.min_by_key(|(at, w)| (self.held(&w.platform), *at))?;
+        let (at, _) = fitting.min_by_key(|(at, w)| (self.slot_count(&w.platform), *at))?;
         let WaitingRequest {
             platform,
             bytes,
@@ -167,7 +169,7 @@ impl State {
     }
 
     fn revoke_for(&mut self, platform: &PlatformId, bytes: u64) {
-        let own = self.held(platform);
+        let own = self.slot_count(platform);
         if self.fits(platform, bytes) || own >= self.per_platform {
             return;
         }
@@ -200,7 +202,7 @@ impl State {
 
 impl Slot {
     /// Completes when the slot must be released for a platform that has fewer slots.
-    pub(super) async fn revoked(&mut self) {
+    pub(super) async fn wait_for_revocation(&mut self) {
         if (&mut self.revocation).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -241,7 +243,7 @@ mod tests {
         slots.acquire(&platform(name), bytes, SOON).await
     }
 
-    async fn settled(slots: &FairSlots, name: &str) -> Slot {
+    async fn acquire_permanent(slots: &FairSlots, name: &str) -> Slot {
         let mut slot = acquire(slots, name, 0).await.unwrap();
         slot.make_permanent();
         slot
@@ -272,8 +274,11 @@ mod tests {
     #[tokio::test]
     async fn a_free_slot_goes_to_the_platform_with_the_fewest_slots() {
         let slots = slots(3, 3, 0);
-        let one = settled(&slots, "a").await;
-        let _others = (settled(&slots, "a").await, settled(&slots, "b").await);
+        let one = acquire_permanent(&slots, "a").await;
+        let _others = (
+            acquire_permanent(&slots, "a").await,
+            acquire_permanent(&slots, "b").await,
+        );
         let mut first_in_line = slots.enqueue(&platform("a"), 0);
         let mut with_one = slots.enqueue(&platform("b"), 0);
         let mut with_none = slots.enqueue(&platform("c"), 0);
@@ -295,7 +300,7 @@ mod tests {
         }
         let mut waiting = slots.enqueue(&platform("b"), 0);
         let mut latest = held.pop().unwrap();
-        let revoked = tokio::time::timeout(SOON, latest.revoked());
+        let revoked = tokio::time::timeout(SOON, latest.wait_for_revocation());
         revoked.await.unwrap();
         assert!(waiting.try_recv().is_err(), "not before it is released");
         drop(latest);
@@ -311,10 +316,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_settled_slot_is_not_revoked() {
         let slots = slots(2, 2, 0);
-        let mut held = [settled(&slots, "a").await, settled(&slots, "a").await];
+        let mut held = [
+            acquire_permanent(&slots, "a").await,
+            acquire_permanent(&slots, "a").await,
+        ];
         assert!(acquire(&slots, "b", 0).await.is_none());
         for slot in &mut held {
-            assert!(tokio::time::timeout(SOON, slot.revoked()).await.is_err());
+            assert!(
+                tokio::time::timeout(SOON, slot.wait_for_revocation())
+                    .await
+                    .is_err()
+            );
         }
     }
 

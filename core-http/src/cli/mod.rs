@@ -19,7 +19,7 @@ use core_domain::port::{Infrastructure, SiteArchives};
 pub use self::config::CliConfig;
 use self::deploy::DeployService;
 pub use self::limiter::UploadLimits;
-use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
 
 /// Builds the service. It responds to the documented paths, and to `/platforms/{platformId}/..`, which remain after a
 /// gateway has removed `/api/v1/cli`.
@@ -60,5 +60,5 @@ pub fn endpoints(
         deploy::rows(DeployService::new(archives, infrastructure, config)),
         deployment::rows(),
     ];
-    tagged("Deployments", parts.into_iter().flatten().collect())
+    with_tag("Deployments", parts.into_iter().flatten().collect())
 }

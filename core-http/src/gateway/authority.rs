@@ -8,7 +8,7 @@ use core_domain::kernel::{Caller, Timestamp};
 
 /// The caller that a credential belongs to, and how the credential may be used.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedCredential {
     /// The caller that the credential identifies.
     pub caller: Arc<Caller>,
     /// Whether the caller's platform is suspended.
@@ -41,5 +41,5 @@ pub trait Authority: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`AuthorityError::Refused`] if the credential is not valid; [`AuthorityError::Unavailable`] if its validity
     /// could not be determined.
-    async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError>;
+    async fn resolve(&self, credential: &Credential) -> Result<ResolvedCredential, AuthorityError>;
 }

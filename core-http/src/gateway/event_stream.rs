@@ -42,7 +42,7 @@ pub(crate) struct Lifetime {
 
 impl Lifetime {
     /// Completes when the server stops, or when the credential no longer identifies the caller.
-    async fn ended(self) {
+    async fn wait_for_end(self) {
         let draining = async {
             match self.draining {
                 Some(mut draining) => draining.wait().await,
@@ -85,10 +85,10 @@ pub(crate) fn is_event_stream(response: &Response<Body>) -> bool {
 }
 
 /// Returns a body that ends when its lifetime ends.
-pub(crate) fn limited(body: Body, lifetime: Lifetime) -> Body {
+pub(crate) fn limit_lifetime(body: Body, lifetime: Lifetime) -> Body {
     Body::new(LimitedBody {
         body,
-        ended: Box::pin(lifetime.ended()),
+        ended: Box::pin(lifetime.wait_for_end()),
     })
 }
 

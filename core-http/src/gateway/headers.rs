@@ -136,7 +136,7 @@ mod tests {
         headers
     }
 
-    fn cleaned(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    fn clean_headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = map(lines);
         clean_request(&mut headers).unwrap();
         headers
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn core_headers_are_removed_in_every_case_and_with_underscores() {
-        let headers = cleaned(&[
+        let headers = clean_headers(&[
             ("x-core-user-id", "forged"),
             ("x_core_user_id", "forged"),
             ("x-core_role", "forged"),
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn hop_by_hop_headers_are_removed() {
-        let headers = cleaned(&[
+        let headers = clean_headers(&[
             ("connection", "keep-alive, X-Private"),
             ("x-private", "1"),
             ("keep-alive", "timeout=5"),

@@ -38,7 +38,7 @@ impl Identity {
 
     /// Returns the identity of every caller if no service key is configured. Their sessions are still forwarded to
     /// services that validate sessions.
-    pub(crate) fn unauthenticated() -> Self {
+    pub(crate) fn unauthenticated_service() -> Self {
         Self::service(UNAUTHENTICATED, true)
     }
 

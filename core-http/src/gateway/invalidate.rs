@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use core_domain::kernel::{ApiKeyId, OrganizationId, PlatformId, SessionId, UserId};
 
-use super::authority::Resolved;
+use super::authority::ResolvedCredential;
 
 /// Maximum number of entries in a generation of the log.
 const MAX_GENERATION_ENTRIES: usize = 8_192;
@@ -69,7 +69,7 @@ enum Subject<'s> {
     Organization(&'s OrganizationId),
 }
 
-fn subjects(resolved: &Resolved) -> impl Iterator<Item = Subject<'_>> {
+fn subjects(resolved: &ResolvedCredential) -> impl Iterator<Item = Subject<'_>> {
     let session = resolved.caller.session_id().map(Subject::Session);
     let api_key = resolved.caller.api_key_id().map(Subject::ApiKey);
     let platform = resolved.caller.platform_id().map(Subject::Platform);
@@ -130,7 +130,7 @@ impl InvalidationLog {
 
     /// Returns whether a result that was requested in the given epoch must not be used any more. Takes no lock if
     /// nothing was invalidated since.
-    pub(super) fn is_stale(&self, requested: u64, resolved: Option<&Resolved>) -> bool {
+    pub(super) fn is_stale(&self, requested: u64, resolved: Option<&ResolvedCredential>) -> bool {
         if self.epoch() == requested {
             return false;
         }
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    fn of(session: &str, platform: &str, key: Option<&str>) -> Resolved {
+    fn of(session: &str, platform: &str, key: Option<&str>) -> ResolvedCredential {
         let membership = Membership {
             organization_id: OrganizationId::parse("o").unwrap(),
             platform_id: PlatformId::parse(platform),
@@ -193,7 +193,7 @@ mod tests {
                 membership: Some(membership),
             },
         };
-        Resolved {
+        ResolvedCredential {
             caller: Arc::new(caller),
             suspended: false,
             expires_at: None,
@@ -207,7 +207,7 @@ mod tests {
         let log = invalidate.log();
         let (by_session, by_key) = (of("s-1", "p-1", None), of("", "p-1", Some("k-1")));
         let other = of("s-2", "p-2", None);
-        let steps: [(&Resolved, &dyn Fn()); 4] = [
+        let steps: [(&ResolvedCredential, &dyn Fn()); 4] = [
             (&by_session, &|| {
                 invalidate.session(&SessionId::parse("s-1").unwrap())
             }),

@@ -34,7 +34,7 @@ mod upload;
 mod upstream;
 mod vouching;
 
-pub use authority::{Authority, AuthorityError, Resolved};
+pub use authority::{Authority, AuthorityError, ResolvedCredential};
 pub use config::{ConfigError, GatewayConfig};
 pub use http_upstream::HttpUpstream;
 pub use invalidate::Invalidate;

@@ -89,11 +89,11 @@ impl Proxy {
             return Err(Error::Upstream(cause).into());
         }
         clean_response(response.headers_mut());
-        Ok(response.map(|body| self.timed(body)))
+        Ok(response.map(|body| self.limit_pauses(body)))
     }
 
     /// Limits the pauses of a response body. A body that is already complete needs no limit.
-    fn timed(&self, body: Body) -> Body {
+    fn limit_pauses(&self, body: Body) -> Body {
         if body.is_whole() {
             return body;
         }
@@ -140,7 +140,7 @@ impl Proxy {
         let (mut parts, body) = request.into_parts();
         let headers = &mut parts.headers;
         headers.reserve(MAX_ADDED_HEADERS);
-        let forwarded = Forwarded::of(headers, &parts.uri, exchange);
+        let forwarded = ForwardingHeaders::of(headers, &parts.uri, exchange);
         let shows_session = identity.session && self.settings.shows_session_to(route.service);
         remove_if(headers, |name| {
             is_forwarding_header(name)
@@ -166,13 +166,13 @@ impl Proxy {
                 .insert(ForwardedPrefix(route.prefix.into()));
         }
         let limit = self.settings.body_limit(route.service);
-        let (body, progress) = limited(body, limit);
+        let (body, progress) = limit_size(body, limit);
         Ok((Request::from_parts(parts, body), progress))
     }
 }
 
 /// Limits the size of a request body. An empty body is returned unchanged.
-fn limited(body: Body, limit: u64) -> (Body, Arc<Progress>) {
+fn limit_size(body: Body, limit: u64) -> (Body, Arc<Progress>) {
     if body.is_end_stream() {
         return (body, Arc::default());
     }
@@ -237,13 +237,13 @@ fn upstream_uri(uri: &Uri, route: &Route) -> Result<Uri, Refusal> {
 }
 
 /// The forwarding headers. Those of the request are used only if a trusted proxy sent them.
-struct Forwarded {
+struct ForwardingHeaders {
     proto: HeaderValue,
     host: Option<HeaderValue>,
     hops: Option<HeaderValue>,
 }
 
-impl Forwarded {
+impl ForwardingHeaders {
     fn of(headers: &HeaderMap, uri: &Uri, exchange: &Exchange) -> Self {
         let forwarded = |name: &HeaderName| {
             let value = headers.get(name).filter(|_| exchange.from_proxy);

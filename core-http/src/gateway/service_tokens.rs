@@ -86,12 +86,12 @@ enum TokenState {
 }
 
 impl Slot {
-    fn cached(&self) -> MutexGuard<'_, Option<CachedToken>> {
+    fn cached_token(&self) -> MutexGuard<'_, Option<CachedToken>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn token_state(&self, now: Timestamp) -> TokenState {
-        let kept = self.cached();
+        let kept = self.cached_token();
         let Some(kept) = kept.as_ref().filter(|kept| now < kept.expires_at) else {
             return TokenState::Nothing;
         };
@@ -105,7 +105,7 @@ impl Slot {
     }
 
     fn record_attempt(&self, now: Timestamp) {
-        if let Some(kept) = self.cached().as_mut() {
+        if let Some(kept) = self.cached_token().as_mut() {
             kept.requested_at = now;
         }
     }
@@ -230,7 +230,7 @@ impl ServiceTokens {
         let late = |_| UpstreamError::Unavailable("IAM did not respond in time".to_owned());
         let new = asked.await.map_err(late)??;
         let vouching = new.vouching.clone();
-        *slot.cached() = Some(new);
+        *slot.cached_token() = Some(new);
         Ok(vouching)
     }
 

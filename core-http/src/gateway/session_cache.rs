@@ -9,7 +9,7 @@ use moka::future::Cache;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::authority::{Authority, AuthorityError, Resolved};
+use super::authority::{Authority, AuthorityError, ResolvedCredential};
 use super::invalidate::{Invalidate, InvalidationLog};
 use crate::kernel::TokenDigest;
 
@@ -24,7 +24,7 @@ const NEGATIVE_TTL: Duration = Duration::from_secs(1);
 const MAX_ATTEMPTS: u32 = 8;
 
 /// The result of a look-up. `Ok(None)`: the credential is not valid.
-type Answer = Result<Option<Resolved>, AuthorityError>;
+type Answer = Result<Option<ResolvedCredential>, AuthorityError>;
 
 /// A look-up in progress, or its result.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ fn key(credential: &Credential, digest: &TokenDigest) -> Key {
     (kind, *digest)
 }
 
-fn is_expired(resolved: &Resolved, now: Timestamp) -> bool {
+fn is_expired(resolved: &ResolvedCredential, now: Timestamp) -> bool {
     resolved.expires_at.is_some_and(|end| end <= now)
 }
 
@@ -95,11 +95,11 @@ impl SessionCache {
         &self,
         credential: &Credential,
         digest: &TokenDigest,
-    ) -> Result<Resolved, AuthorityError> {
+    ) -> Result<ResolvedCredential, AuthorityError> {
         let key = key(credential, digest);
         for _ in 0..MAX_ATTEMPTS {
             // The futures of a cache miss are boxed, so that they do not enlarge the future of every request.
-            let entry = match self.cached(&key).await {
+            let entry = match self.usable_entry(&key).await {
                 Some(entry) => entry,
                 None => Box::pin(self.entry(key)).await,
             };
@@ -124,7 +124,7 @@ impl SessionCache {
     }
 
     /// Returns the cached entry of the key if it is usable.
-    async fn cached(&self, key: &Key) -> Option<Arc<CacheEntry>> {
+    async fn usable_entry(&self, key: &Key) -> Option<Arc<CacheEntry>> {
         if self.ttl.is_zero() {
             return None;
         }

@@ -67,7 +67,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                  it does not check the store.",
             )
             .errors(ErrorStyle::TopLevelCode)
-            .plain(alive),
+            .plain(report_availability),
     ]
 }
 
@@ -176,11 +176,11 @@ async fn update_profile(
 
 /// The response of the availability check.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-struct Alive {
+struct Availability {
     /// Always `true` in this response.
     ok: bool,
 }
 
-async fn alive(_: &Cx, _: PublicScope, _: Input) -> Result<Output<Alive>> {
-    Ok(Output::new(Alive { ok: true }))
+async fn report_availability(_: &Cx, _: PublicScope, _: Input) -> Result<Output<Availability>> {
+    Ok(Output::new(Availability { ok: true }))
 }

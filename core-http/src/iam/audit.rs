@@ -17,14 +17,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  read adds an entry to the audit log.",
             )
             .refuses(&[Code::Forbidden, Code::NotFound])
-            .scoped(list),
+            .plain_with_scope(list),
         get("/api/audit/events/{eventId}", "getAuditEvent")
             .summary("Returns an audit entry.")
             .description(
                 "Returns an entry that the caller could also find with `listAuditEvents`. Every \
                  read adds an entry to the audit log.",
             )
-            .scoped(get_event),
+            .plain_with_scope(get_event),
     ]
 }
 

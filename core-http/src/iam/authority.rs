@@ -10,9 +10,9 @@ use core_domain::port::{Store, transact};
 use core_domain::use_case::iam::session::extend;
 
 use super::IamConfig;
-use super::api_keys::find_key;
+use super::api_key::find_key;
 use super::identify::session_of;
-use crate::gateway::{Authority, AuthorityError, Resolved};
+use crate::gateway::{Authority, AuthorityError, ResolvedCredential};
 
 /// Resolves session tokens, access tokens and API keys from the store. It also extends sessions that are due for
 /// extension and records the use of API keys.
@@ -32,7 +32,7 @@ impl SessionAuthority {
         }
     }
 
-    async fn session(&self, token: &str) -> Result<Option<Resolved>, Error> {
+    async fn session(&self, token: &str) -> Result<Option<ResolvedCredential>, Error> {
         let Some(found) = session_of(self.store.as_ref(), token).await? else {
             return Ok(None);
         };
@@ -45,7 +45,7 @@ impl SessionAuthority {
                 valid_until = extended.expires_at;
             }
         }
-        Ok(Some(Resolved {
+        Ok(Some(ResolvedCredential {
             caller: Arc::new(found.caller()),
             suspended: found.suspended,
             expires_at: Some(valid_until),
@@ -53,9 +53,9 @@ impl SessionAuthority {
         }))
     }
 
-    async fn api_key(&self, presented: &str) -> Result<Option<Resolved>, Error> {
+    async fn api_key(&self, presented: &str) -> Result<Option<ResolvedCredential>, Error> {
         let found = find_key(self.store.as_ref(), presented).await?;
-        Ok(found.ok().map(|found| Resolved {
+        Ok(found.ok().map(|found| ResolvedCredential {
             caller: Arc::new(found.caller()),
             suspended: found.is_suspended,
             expires_at: found.valid_until,
@@ -63,7 +63,7 @@ impl SessionAuthority {
         }))
     }
 
-    async fn look_up(&self, credential: &Credential) -> Result<Option<Resolved>, Error> {
+    async fn look_up(&self, credential: &Credential) -> Result<Option<ResolvedCredential>, Error> {
         match credential {
             Credential::Bearer(presented) => {
                 let header = format!("Bearer {}", presented.expose());
@@ -79,7 +79,7 @@ impl SessionAuthority {
 
 #[async_trait]
 impl Authority for SessionAuthority {
-    async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
+    async fn resolve(&self, credential: &Credential) -> Result<ResolvedCredential, AuthorityError> {
         match self.look_up(credential).await {
             Ok(found) => found.ok_or(AuthorityError::Refused),
             Err(Error::Store(StoreError::Corrupt { table, .. })) => Err(

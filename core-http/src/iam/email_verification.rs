@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::bounds::MAX_PASSWORD_TEXT;
 use super::challenge::set_outcome_cookie;
 use super::config::{Iam, with_parameters};
+use super::sign_in::check_counted_password;
 use super::status::Status;
 use super::target::Target;
-use super::user::check_counted_password;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/verify-email";

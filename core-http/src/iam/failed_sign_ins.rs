@@ -72,7 +72,7 @@ pub(super) struct AttemptRefused {
     pub(super) lockout: Option<Lockout>,
 }
 
-/// A password check that counts as failed until [`FailedSignIns::succeeded`] is called.
+/// A password check that counts as failed until [`FailedSignIns::record_success`] is called.
 #[derive(Debug)]
 pub(super) struct Attempt {
     /// The key whose failures delay the next attempts.
@@ -202,7 +202,7 @@ impl FailedSignIns {
     }
 
     /// Removes a successful attempt from the counters and clears the delay of its presenter.
-    pub(super) async fn succeeded(&self, attempt: &Attempt) {
+    pub(super) async fn record_success(&self, attempt: &Attempt) {
         if let Some(client) = &attempt.client {
             self.give_back_counted(client).await;
             self.give_back_account(client).await;

@@ -10,7 +10,7 @@ use core_domain::use_case::iam::session::{SessionDetails, details_by_token};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use super::api_keys::KeyLimits;
+use super::api_key::KeyLimits;
 use super::config::{Iam, invalid_origin};
 use crate::kernel::request::credentials::bearer_header;
 use crate::kernel::{

@@ -1,7 +1,7 @@
 //! The HTTP interface of IAM: the routes of better-auth for people and browsers, and the suite's own routes.
 
 mod account;
-mod api_keys;
+mod api_key;
 mod attempt;
 mod audit;
 mod auth_organization;
@@ -14,10 +14,9 @@ mod cookies;
 mod core_session;
 mod email_verification;
 mod failed_sign_ins;
-mod grants;
 mod health;
 mod identify;
-mod invitations;
+mod invitation;
 mod magic_link;
 mod oauth;
 mod options;
@@ -26,14 +25,15 @@ mod own_sessions;
 mod pages;
 mod passkey;
 mod password;
-mod roles;
+mod permission_grant;
+mod role_mapping;
 mod service_token;
 mod session;
+mod sign_in;
 mod status;
 mod target;
 mod two_factor;
 mod user;
-mod users;
 mod whoami;
 mod wrong_user_codes;
 
@@ -44,9 +44,9 @@ pub use config::IamConfig;
 pub use options::IamOptions;
 
 use super::kernel::admission::limiter::SharedLimiter;
-use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, with_tag};
 use crate::platform_status;
-use api_keys::KeyLimits;
+use api_key::KeyLimits;
 use config::Iam;
 use core_domain::kernel::SuiteService;
 use identify::{AUTH_ROUTES, IdentifySessions};
@@ -119,31 +119,31 @@ fn describe(builder: ServiceBuilder) -> ServiceBuilder {
 fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
     let suspension = platform_status::row("setPlatformStatus");
     let parts = [
-        tagged("Authentication", user::rows(iam)),
-        tagged("Authentication", session::rows(iam)),
-        tagged("Authentication", magic_link::rows(iam)),
-        tagged("Authentication", password::rows(iam)),
-        tagged("Authentication", email_verification::rows(iam)),
-        tagged("Second factor", two_factor::rows(iam)),
-        tagged("Passkeys", passkey::rows(iam)),
-        tagged("Profile", account::rows(iam)),
-        tagged("Users", users::rows(iam)),
-        tagged("Sessions", auth_sessions::rows(iam)),
-        tagged("Sessions", core_session::rows(iam)),
-        tagged("Sessions", own_sessions::rows()),
-        tagged("OAuth", oauth::rows(iam)),
-        tagged("OAuth", vec![whoami::row(iam)]),
-        tagged("Service tokens", service_token::rows()),
-        tagged("Organizations", organization::rows(iam)),
-        tagged("Organizations", auth_organization::rows(iam)),
-        tagged("Organizations", invitations::rows(iam)),
-        tagged("Roles and grants", roles::rows()),
-        tagged("Roles and grants", grants::rows()),
-        tagged("API keys", api_keys::rows(limits)),
-        tagged("Audit", audit::rows()),
-        tagged("Suspension", vec![suspension]),
-        tagged("Health", health::rows()),
-        tagged("Pages", pages::rows(iam)),
+        with_tag("Authentication", sign_in::rows(iam)),
+        with_tag("Authentication", session::rows(iam)),
+        with_tag("Authentication", magic_link::rows(iam)),
+        with_tag("Authentication", password::rows(iam)),
+        with_tag("Authentication", email_verification::rows(iam)),
+        with_tag("Second factor", two_factor::rows(iam)),
+        with_tag("Passkeys", passkey::rows(iam)),
+        with_tag("Profile", account::rows(iam)),
+        with_tag("Users", user::rows(iam)),
+        with_tag("Sessions", auth_sessions::rows(iam)),
+        with_tag("Sessions", core_session::rows(iam)),
+        with_tag("Sessions", own_sessions::rows()),
+        with_tag("OAuth", oauth::rows(iam)),
+        with_tag("OAuth", vec![whoami::row(iam)]),
+        with_tag("Service tokens", service_token::rows()),
+        with_tag("Organizations", organization::rows(iam)),
+        with_tag("Organizations", auth_organization::rows(iam)),
+        with_tag("Organizations", invitation::rows(iam)),
+        with_tag("Roles and grants", role_mapping::rows()),
+        with_tag("Roles and grants", permission_grant::rows()),
+        with_tag("API keys", api_key::rows(limits)),
+        with_tag("Audit", audit::rows()),
+        with_tag("Suspension", vec![suspension]),
+        with_tag("Health", health::rows()),
+        with_tag("Pages", pages::rows(iam)),
     ];
     parts.into_iter().flatten().collect()
 }

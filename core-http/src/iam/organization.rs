@@ -44,7 +44,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
-            .writes(call_with_body(organization::bootstrap).map(bootstrapped)),
+            .writes(call_with_body(organization::bootstrap).map(bootstrap_response)),
         post("/api/core/organizations", "createOrganization")
             .summary("Creates an organization for a named owner.")
             .description(
@@ -146,7 +146,7 @@ struct OperatorOrganization {
 }
 
 /// Returns the response to a bootstrap.
-fn bootstrapped(created: organization::BootstrapResult) -> Versioned<OperatorOrganization> {
+fn bootstrap_response(created: organization::BootstrapResult) -> Versioned<OperatorOrganization> {
     let organization = created.organization;
     let view = OperatorOrganization {
         org_id: organization.id.clone(),

@@ -18,9 +18,9 @@ use super::attempt::begin_session_attempt;
 use super::bounds::MAX_PASSWORD_TEXT;
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
+use super::sign_in::hashing_error;
 use super::status::Status;
 use super::target::Target;
-use super::user::hashing_error;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Redirect, get, post, with};
 
 /// Path of the page that password reset links open.
@@ -179,7 +179,7 @@ pub(super) async fn check_own_password(
         .await?;
         return Err(wrong_password());
     };
-    iam.failed_sign_ins.succeeded(&attempt).await;
+    iam.failed_sign_ins.record_success(&attempt).await;
     Ok((person, on_file))
 }
 

@@ -99,13 +99,13 @@ struct JsonWebKeySet {
 }
 
 async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWebKeySet>> {
-    let (mut keys, due) = published(cx).await?;
+    let (mut keys, due) = read_published_keys(cx).await?;
     if due {
         transact(cx.app.store.as_ref(), |uow, _| {
             Box::pin(service_token::create_next_key(cx, uow, &cx.app.cipher))
         })
         .await?;
-        keys = published(cx).await?.0;
+        keys = read_published_keys(cx).await?.0;
     }
     let keys = keys
         .iter()
@@ -119,7 +119,7 @@ async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWe
 }
 
 /// Returns the published keys, and whether the next key must be created.
-async fn published(cx: &Cx) -> Result<(Vec<Stored<SigningKey>>, bool)> {
+async fn read_published_keys(cx: &Cx) -> Result<(Vec<Stored<SigningKey>>, bool)> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let found = async {
         let keys = service_token::list_published_keys(uow.as_mut()).await?;

@@ -17,7 +17,7 @@ pub(super) struct WrongUserCodes {
     policy: RatePolicy,
 }
 
-/// A code that counts as wrong until [`WrongUserCodes::succeeded`] is called.
+/// A code that counts as wrong until [`WrongUserCodes::record_success`] is called.
 #[derive(Debug, Default)]
 pub(super) struct Attempt(Vec<RateKey>);
 
@@ -42,7 +42,7 @@ impl WrongUserCodes {
             let key = RateKey::new(&self.policy, client, subject);
             let usage = self.limiter.take(key, &self.policy).await;
             if !usage.is_allowed {
-                self.succeeded(&attempt).await;
+                self.record_success(&attempt).await;
                 return Err(Error::Refused {
                     code: Code::RateLimited,
                     message: "Too many wrong codes. Please try again later.".to_owned(),
@@ -55,7 +55,7 @@ impl WrongUserCodes {
     }
 
     /// Removes a correct code from the counters.
-    pub(super) async fn succeeded(&self, attempt: &Attempt) {
+    pub(super) async fn record_success(&self, attempt: &Attempt) {
         for key in &attempt.0 {
             self.limiter.give_back(*key, &self.policy).await;
         }

@@ -31,7 +31,7 @@ pub mod testing;
 pub(crate) use crate::kernel::admission::cors::cross_origin_error;
 pub use crate::kernel::answer::reply::{Answer, AnswerKind, Output, Versioned};
 pub use crate::kernel::answer::reply::{Content, Reply};
-pub use crate::kernel::endpoint::definition::{Endpoint, Shape, tagged};
+pub use crate::kernel::endpoint::definition::{Endpoint, Shape, with_tag};
 pub use admission::identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
 pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated};
 pub use admission::limiter::MemoryRateLimiter;

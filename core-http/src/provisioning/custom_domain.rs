@@ -1,7 +1,7 @@
 //! The endpoint that has custom domains served.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, PlatformId, Result, grant};
+use core_domain::kernel::{Code, PlatformId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::AddCustomDomain;
 use core_domain::use_case::registry::custom_domain;
@@ -43,7 +43,7 @@ impl OnPlatform for AddDomainInput {
 
 async fn add(
     cx: &Cx,
-    scope: PlatformScope<grant::DomainWrite>,
+    scope: PlatformScope<permission::DomainWrite>,
     uow: &mut dyn UnitOfWork,
     input: AddDomainInput,
 ) -> Result<QueuedResponse> {

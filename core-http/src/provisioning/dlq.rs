@@ -24,7 +24,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .description("The entry has the error, the failed step and the input of the job.")
             .refuses(&[Code::NotFound])
             .reads(
-                call_with_id(provisioning::dlq_entry)
+                call_with_id(provisioning::get_dead_letter)
                     .map(|entry| Versioned::of(&entry, DlqEntryView::from((*entry).clone()))),
             ),
         post("/api/v1/provision/dlq/{entryId}/replay", "replayDlqEntry")
@@ -62,7 +62,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<(), ListQuery<DlqFilter>>,
 ) -> Result<Output<ListP3<DlqEntryView>>> {
-    let page = provisioning::dlq_entries(&scope, uow, &input.query).await?;
+    let page = provisioning::list_dead_letters(&scope, uow, &input.query).await?;
     Ok(Output::new(ListP3::new(page, &input.query.page())))
 }
 

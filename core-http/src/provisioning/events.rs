@@ -1,7 +1,7 @@
 //! The endpoint for the history of a job: a list, or server-sent events while the job is in progress.
 
 use core_domain::access::JobScope;
-use core_domain::kernel::{Effect, JobId, ListQuery, Result, Stored, grant};
+use core_domain::kernel::{Effect, JobId, ListQuery, Result, Stored, permission};
 use core_domain::port::{Mode, Store};
 use core_domain::provisioning::JobEvent;
 use core_domain::use_case::provisioning::{self, JobFeed, JobProgressEvent};
@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  job has ended and, if it was cancelled, has been undone.",
             )
             .header("Last-Event-ID", position)
-            .scoped(show),
+            .plain_with_scope(show),
     ]
 }
 
@@ -35,7 +35,7 @@ type JobEventsResponse = JsonOrEvents<ListP4<JobEvent>, JobProgressEvent>;
 
 async fn show(
     cx: &Cx,
-    scope: JobScope<grant::JobRead>,
+    scope: JobScope<permission::JobRead>,
     input: Input<(JobId,), ListQuery>,
 ) -> Result<JobEventsResponse> {
     if cx.asks_for_events() {

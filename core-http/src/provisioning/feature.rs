@@ -1,7 +1,7 @@
 //! Endpoints that queue the jobs of features.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, EntityId, Environment, PlatformId, Result, grant};
+use core_domain::kernel::{Code, EntityId, Environment, PlatformId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{
     ActivateFeature, DeactivateFeature, FeatureId, FeatureVersion, NewFeatureId,
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::queued::{QueuedResponse, SUCCESS, queued_response};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
 
-type Writes = PlatformScope<grant::FeatureWrite>;
+type Writes = PlatformScope<permission::FeatureWrite>;
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![

@@ -1,7 +1,7 @@
 //! Endpoints that read jobs.
 
 use core_domain::access::{JobScope, Requirement};
-use core_domain::kernel::{Code, Context, JobId, ListQuery, Result, grant};
+use core_domain::kernel::{Code, Context, JobId, ListQuery, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::provisioning::{self, JobFilter, JobListScope, JobView};
 use futures_util::future::BoxFuture;
@@ -30,15 +30,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-type Listed = Input<(), ListQuery<JobFilter>>;
+type ListJobsInput = Input<(), ListQuery<JobFilter>>;
 
-impl OpenScope<Listed> for JobListScope {
+impl OpenScope<ListJobsInput> for JobListScope {
     const REQUIREMENT: Requirement = Requirement::SignedIn;
 
     fn open<'a>(
         cx: &'a Context,
         uow: &'a mut dyn UnitOfWork,
-        input: &'a Listed,
+        input: &'a ListJobsInput,
     ) -> BoxFuture<'a, Result<Self>> {
         Box::pin(provisioning::authorize_list(cx, uow, &input.query.filter))
     }
@@ -48,7 +48,7 @@ async fn list(
     cx: &Cx,
     scope: JobListScope,
     uow: &mut dyn UnitOfWork,
-    input: Listed,
+    input: ListJobsInput,
 ) -> Result<Output<ListP2<JobView>>> {
     let page = provisioning::list(cx, &scope, uow, &input.query).await?;
     Ok(Output::new(ListP2::new(page, &input.query.page())))
@@ -56,7 +56,7 @@ async fn list(
 
 async fn show(
     cx: &Cx,
-    scope: JobScope<grant::JobRead>,
+    scope: JobScope<permission::JobRead>,
     uow: &mut dyn UnitOfWork,
     _: Input<(JobId,), WaitQuery>,
 ) -> Result<Versioned<JobView>> {

@@ -1,7 +1,7 @@
 //! The provisioning service: queues jobs, reads them, lets operators control them, and sets the suspension of a
 //! platform for other services.
 
-mod auth;
+mod auth_worker;
 mod custom_domain;
 mod dlq;
 mod events;
@@ -15,7 +15,7 @@ mod stack;
 
 use std::sync::Arc;
 
-use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
 use crate::platform_status;
 use core_domain::kernel::SuiteService;
 
@@ -50,17 +50,17 @@ pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
 pub fn endpoints() -> Vec<Endpoint> {
     let suspension = platform_status::row("setProvisioningPlatformStatus");
     let parts = [
-        tagged("Provisioning", provision::rows()),
-        tagged("Provisioning", custom_domain::rows()),
-        tagged("Provisioning", auth::rows()),
-        tagged("Provisioning", feature::rows()),
-        tagged("Provisioning", stack::rows()),
-        tagged("Jobs", job::rows()),
-        tagged("Jobs", events::rows()),
-        tagged("Jobs", operate::rows()),
-        tagged("Dead-letter queue", dlq::rows()),
-        tagged("Holds", hold::rows()),
-        tagged("Suspension", vec![suspension]),
+        with_tag("Provisioning", provision::rows()),
+        with_tag("Provisioning", custom_domain::rows()),
+        with_tag("Provisioning", auth_worker::rows()),
+        with_tag("Provisioning", feature::rows()),
+        with_tag("Provisioning", stack::rows()),
+        with_tag("Jobs", job::rows()),
+        with_tag("Jobs", events::rows()),
+        with_tag("Jobs", operate::rows()),
+        with_tag("Dead-letter queue", dlq::rows()),
+        with_tag("Holds", hold::rows()),
+        with_tag("Suspension", vec![suspension]),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -72,7 +72,7 @@ struct CancelledJob {
     reason: Option<String>,
 }
 
-fn operated(job: &Stored<Job>) -> Versioned<JobStatusView> {
+fn status_response(job: &Stored<Job>) -> Versioned<JobStatusView> {
     let shown = JobStatusView {
         job_id: job.id.clone(),
         status: job.status,
@@ -87,7 +87,7 @@ async fn retry(
     input: Input<(JobId,)>,
 ) -> Result<Versioned<JobStatusView>> {
     let job = provisioning::retry(cx, &scope, uow, &cx.app.kinds, &input.path.0).await?;
-    Ok(operated(&job))
+    Ok(status_response(&job))
 }
 
 async fn cancel(
@@ -114,5 +114,5 @@ async fn force_complete(
 ) -> Result<Versioned<JobStatusView>> {
     let id = &input.path.0;
     let job = provisioning::force_complete(cx, &scope, uow, &cx.app.kinds, id).await?;
-    Ok(operated(&job))
+    Ok(status_response(&job))
 }

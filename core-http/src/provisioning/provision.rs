@@ -3,7 +3,7 @@
 use core_domain::access::{
     NewOrganizationScope, PlatformScope, Requirement, authorize_new_organization_for,
 };
-use core_domain::kernel::{Code, Context, PlatformId, Result, grant};
+use core_domain::kernel::{Code, Context, PlatformId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::registry::onboarding::{self, ProvisionOnboarding};
 use core_domain::use_case::registry::provision::{self, DeprovisionCommand, ProvisionCommand};
@@ -96,7 +96,7 @@ impl OnPlatform for Input<(), DryRunQuery, DeprovisionCommand> {
 
 async fn provision_platform(
     cx: &Cx,
-    scope: PlatformScope<grant::JobCreate>,
+    scope: PlatformScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ProvisionCommand>,
 ) -> Result<QueuedResponse> {
@@ -106,7 +106,7 @@ async fn provision_platform(
 
 async fn deprovision_platform(
     cx: &Cx,
-    scope: PlatformScope<grant::PlatformManage>,
+    scope: PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, DeprovisionCommand>,
 ) -> Result<QueuedResponse> {
@@ -117,7 +117,7 @@ async fn deprovision_platform(
 
 async fn reconcile_platform(
     cx: &Cx,
-    scope: PlatformScope<grant::PlatformManage>,
+    scope: PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ReconcileCommand>,
 ) -> Result<QueuedResponse> {

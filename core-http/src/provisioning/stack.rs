@@ -1,7 +1,7 @@
 //! Endpoints that queue the jobs of stacks and their apps.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, PlatformId, Result, grant};
+use core_domain::kernel::{Code, PlatformId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::registry::workspace_stack::{
     self, ActivateStack, CreateApp, DeactivateStack,
@@ -10,7 +10,7 @@ use core_domain::use_case::registry::workspace_stack::{
 use super::queued::{QueuedResponse, SUCCESS, queued_response};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
 
-type Creates = PlatformScope<grant::JobCreate>;
+type Creates = PlatformScope<permission::JobCreate>;
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![

@@ -1,7 +1,7 @@
 //! Endpoints that read the audit log. Each read is recorded itself, in a separate unit of work.
 
 use core_domain::access::{PlatformScope, SignedInScope};
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::shared::{
     AuditCheckpoint, AuditCheckpointFilter, AuditEntry, AuditFilter, PlatformAuditFilter,
@@ -26,7 +26,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  itself is recorded in the audit log, in a separate stream, so that it does not \
                  change the list.",
             )
-            .scoped(list_of_platform),
+            .plain_with_scope(list_of_platform),
         get("/api/v1/audit", "listAudit")
             .summary("Lists audit entries across platforms, newest first.")
             .description(
@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  audit log.",
             )
             .refuses(REFUSALS)
-            .scoped(list),
+            .plain_with_scope(list),
         get("/api/v1/audit/export", "exportAudit")
             .summary("Exports audit entries as JSON lines or CSV, oldest first.")
             .description(
@@ -49,7 +49,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .refuses(REFUSALS)
             .produces(&audit_export::CONTENT_TYPES)
-            .scoped(audit_export::export),
+            .plain_with_scope(audit_export::export),
         get("/api/v1/audit/verify", "verifyAudit")
             .summary("Verifies the hash chain of an audit log.")
             .description(
@@ -62,7 +62,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  are checked too. Nothing is changed; the read is recorded in the audit log.",
             )
             .refuses(REFUSALS)
-            .scoped(verify),
+            .plain_with_scope(verify),
         get("/api/v1/audit/checkpoints", "listAuditCheckpoints")
             .summary("Lists signed audit checkpoints, newest first, with the public key.")
             .description(
@@ -78,7 +78,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 async fn list_of_platform(
     cx: &Cx,
-    scope: PlatformScope<grant::AuditRead>,
+    scope: PlatformScope<permission::AuditRead>,
     input: Input<(PlatformId,), ListQuery<PlatformAuditFilter>>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     audit::list_of_platform(cx, &scope, cx.app.store.as_ref(), &input.query).await

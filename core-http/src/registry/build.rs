@@ -1,7 +1,7 @@
 //! Endpoints for builds.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::Build;
 use core_domain::use_case::registry::build;
@@ -9,7 +9,7 @@ use core_domain::use_case::registry::build;
 use super::in_environment::InEnvironment;
 use crate::kernel::{Cx, Endpoint, Input, call_with_id_and_body, call_with_query, get, patch};
 
-type Reads = PlatformScope<grant::BuildRead>;
+type Reads = PlatformScope<permission::BuildRead>;
 type OfPlatform = (PlatformId,);
 
 pub(super) fn rows() -> Vec<Endpoint> {

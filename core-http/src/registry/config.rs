@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, JsonText, ListQuery, Page, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{
+    Code, JsonText, ListQuery, Page, PlatformId, Result, Stored, permission,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{
     ConfigDiff, ConfigKey, ConfigVersion, ConfigVersionNumber, DiffVersions, PlatformConfig,
@@ -27,8 +29,8 @@ const VERSION: &str = "/api/v1/platforms/{platformId}/config/{configKey}/history
 const DIFF: &str = "/api/v1/platforms/{platformId}/config/{configKey}/diff";
 const ROLLBACK: &str = "/api/v1/platforms/{platformId}/config/{configKey}/rollback";
 
-type Reads = PlatformScope<grant::ConfigRead>;
-type Writes = PlatformScope<grant::ConfigWrite>;
+type Reads = PlatformScope<permission::ConfigRead>;
+type Writes = PlatformScope<permission::ConfigWrite>;
 /// The path parameter with the key. The keys are a fixed set, so an unknown key is a validation error and not a 404.
 type Key = Unparsed<ConfigKey>;
 type One = (PlatformId, Key);

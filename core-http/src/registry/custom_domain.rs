@@ -1,7 +1,7 @@
 //! Endpoints for custom domains.
 
 use core_domain::access::{OperatorScope, PlatformScope};
-use core_domain::kernel::{Code, CustomDomainId, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, CustomDomainId, PlatformId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{CustomDomain, Hostname, ProviderName};
 use core_domain::use_case::registry::custom_domain;
@@ -18,7 +18,7 @@ const PENDING: &str = "/api/v1/domains/pending";
 const ALL: &str = "/api/v1/platforms/{platformId}/domains";
 const ONE: &str = "/api/v1/platforms/{platformId}/domains/{domainId}";
 
-type Writes = PlatformScope<grant::DomainWrite>;
+type Writes = PlatformScope<permission::DomainWrite>;
 type One = (PlatformId, CustomDomainId);
 
 pub(super) fn rows() -> Vec<Endpoint> {

@@ -19,14 +19,14 @@ pub(super) enum Deletion<T> {
 
 impl<T> Deletion<T> {
     /// Returns the response with the plan of a deletion.
-    pub(super) const fn planned(plan: RemovalPlan) -> Self {
+    pub(super) const fn from_plan(plan: RemovalPlan) -> Self {
         Self::Planned(DryRunResponse::new(plan))
     }
 }
 
 impl Deletion<Success> {
     /// Returns the response to an executed deletion that has no record to return.
-    pub(super) const fn done() -> Self {
+    pub(super) const fn success() -> Self {
         Self::Done(Success::YES)
     }
 }

@@ -1,7 +1,7 @@
 //! Endpoints for deployment records.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, DeploymentId, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, DeploymentId, PlatformId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{Deployment, DeploymentChange};
 use core_domain::use_case::registry::deployment;
@@ -17,7 +17,7 @@ use crate::kernel::{
 const ALL: &str = "/api/v1/platforms/{platformId}/deployments";
 const ONE: &str = "/api/v1/platforms/{platformId}/deployments/{deploymentId}";
 
-type Writes = PlatformScope<grant::DeploymentWrite>;
+type Writes = PlatformScope<permission::DeploymentWrite>;
 type One = (PlatformId, DeploymentId);
 
 pub(super) fn rows() -> Vec<Endpoint> {

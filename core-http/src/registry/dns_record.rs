@@ -1,7 +1,7 @@
 //! Endpoints for the DNS records of workspace stacks.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, DnsRecordId, PlatformId, Result, StackId, Stored, grant};
+use core_domain::kernel::{Code, DnsRecordId, PlatformId, Result, StackId, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::DnsRecord;
 use core_domain::use_case::registry::dns_record;
@@ -16,8 +16,8 @@ const ALL: &str = "/api/v1/platforms/{platformId}/stacks/{stackId}/dns";
 const ONE: &str = "/api/v1/platforms/{platformId}/stacks/{stackId}/dns/{dnsId}";
 const ONE_OF_PLATFORM: &str = "/api/v1/platforms/{platformId}/dns/{dnsId}";
 
-type Reads = PlatformScope<grant::DnsRead>;
-type Writes = PlatformScope<grant::DnsWrite>;
+type Reads = PlatformScope<permission::DnsRead>;
+type Writes = PlatformScope<permission::DnsWrite>;
 type One = (PlatformId, StackId, DnsRecordId);
 
 pub(super) fn rows() -> Vec<Endpoint> {

@@ -1,7 +1,7 @@
 //! Endpoints for entities: the tenants and sub-tenants of platforms.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, EntityId, PlatformId, Result, grant};
+use core_domain::kernel::{Code, EntityId, PlatformId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::DeleteEntity;
 use core_domain::use_case::registry::{entity, removal_plan};
@@ -18,7 +18,7 @@ const ONE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}";
 const ANCESTORS: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/ancestors";
 const DESCENDANTS: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/descendants";
 
-type Writes = PlatformScope<grant::EntityWrite>;
+type Writes = PlatformScope<permission::EntityWrite>;
 type One = (PlatformId, EntityId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -95,8 +95,8 @@ async fn remove(
     let ((_, id), how) = (input.path, input.query);
     if how.dry_run {
         let plan = removal_plan::of_entity(cx, &scope, uow, &id, how.cascade).await?;
-        return Ok(Output::new(Deletion::planned(plan)));
+        return Ok(Output::new(Deletion::from_plan(plan)));
     }
     entity::delete(cx, &scope, uow, &id, how.cascade).await?;
-    Ok(Output::new(Deletion::done()))
+    Ok(Output::new(Deletion::success()))
 }

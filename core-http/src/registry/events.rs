@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .header("Last-Event-ID", position)
             .refuses(&[Code::Forbidden, Code::NotFound])
-            .scoped(follow),
+            .plain_with_scope(follow),
     ]
 }
 

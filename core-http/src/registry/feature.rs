@@ -2,7 +2,7 @@
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
-    Code, EntityId, FeatureActivationId, JobId, PlatformId, Result, Stored, grant,
+    Code, EntityId, FeatureActivationId, JobId, PlatformId, Result, Stored, permission,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{FeatureActivation, FeatureId, FeatureManifest, FeatureStatus};
@@ -23,7 +23,7 @@ const DEACTIVATE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/fea
 const ONE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/features/{featureId}";
 const MANIFEST: &str = "/api/v1/platforms/{platformId}/entities/{entityId}/manifest";
 
-type Reads = PlatformScope<grant::FeatureRead>;
+type Reads = PlatformScope<permission::FeatureRead>;
 type OfEntity = (PlatformId, EntityId);
 type One = (PlatformId, EntityId, FeatureId);
 
@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
-            .writes(call_with_id_and_body(feature::activate).map(activated)),
+            .writes(call_with_id_and_body(feature::activate).map(activation_response)),
         post(DEACTIVATE, "deactivateFeature")
             .summary("Deactivates a feature of an entity.")
             .description(
@@ -53,7 +53,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .refuses(&[Code::InvalidState, Code::LimitReached])
-            .writes(call_with_id_and_body(feature::deactivate).map(deactivated)),
+            .writes(call_with_id_and_body(feature::deactivate).map(deactivation_response)),
         get(ONE, "getFeature")
             .summary("Returns a feature activation of an entity in an environment.")
             .description(
@@ -107,7 +107,7 @@ const fn status(queued: bool) -> StatusCode {
 }
 
 /// Returns the response to an activation.
-fn activated(asked: feature::Activation) -> Output<ActivationView> {
+fn activation_response(asked: feature::Activation) -> Output<ActivationView> {
     let activation = asked.activation.into_inner();
     let view = ActivationView {
         activation_id: activation.id,
@@ -120,7 +120,7 @@ fn activated(asked: feature::Activation) -> Output<ActivationView> {
 }
 
 /// Returns the response to a deactivation.
-fn deactivated(asked: feature::Deactivation) -> Output<DeactivationView> {
+fn deactivation_response(asked: feature::Deactivation) -> Output<DeactivationView> {
     let view = DeactivationView {
         feature_id: asked.activation.feature_id.clone(),
         status: asked.activation.status,

@@ -26,7 +26,7 @@ mod workspace_stack;
 
 use std::sync::Arc;
 
-use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, with_tag};
 use core_domain::kernel::SuiteService;
 
 /// Builds the service. It responds to the documented paths, and to the paths that remain after a gateway has removed
@@ -95,23 +95,23 @@ fn describe(builder: ServiceBuilder) -> ServiceBuilder {
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     let parts = [
-        tagged("Platforms", platform::rows()),
-        tagged("Platforms", platform_life::rows()),
-        tagged("Entities", entity::rows()),
-        tagged("Resources", resource::rows()),
-        tagged("Features", feature::rows()),
-        tagged("Secrets", secret::rows()),
-        tagged("Builds", build::rows()),
-        tagged("Workspace stacks", workspace_stack::rows()),
-        tagged("Configuration", config::rows()),
-        tagged("DNS records", dns_record::rows()),
-        tagged("Custom domains", custom_domain::rows()),
-        tagged("Deployments", deployment::rows()),
-        tagged("Audit", audit::rows()),
-        tagged("Events", events::rows()),
-        tagged("Onboarding", onboarding::rows()),
-        tagged("Webhooks", webhook::rows()),
-        tagged("Webhooks", webhook_delivery::rows()),
+        with_tag("Platforms", platform::rows()),
+        with_tag("Platforms", platform_life::rows()),
+        with_tag("Entities", entity::rows()),
+        with_tag("Resources", resource::rows()),
+        with_tag("Features", feature::rows()),
+        with_tag("Secrets", secret::rows()),
+        with_tag("Builds", build::rows()),
+        with_tag("Workspace stacks", workspace_stack::rows()),
+        with_tag("Configuration", config::rows()),
+        with_tag("DNS records", dns_record::rows()),
+        with_tag("Custom domains", custom_domain::rows()),
+        with_tag("Deployments", deployment::rows()),
+        with_tag("Audit", audit::rows()),
+        with_tag("Events", events::rows()),
+        with_tag("Onboarding", onboarding::rows()),
+        with_tag("Webhooks", webhook::rows()),
+        with_tag("Webhooks", webhook_delivery::rows()),
     ];
     parts.into_iter().flatten().collect()
 }

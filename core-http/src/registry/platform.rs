@@ -1,7 +1,7 @@
 //! Endpoints for platforms.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{Platform, PlatformEvent};
 use core_domain::use_case::registry::{platform, removal_plan};
@@ -68,7 +68,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 async fn show(
     _: &Cx,
-    scope: PlatformScope<grant::PlatformRead>,
+    scope: PlatformScope<permission::PlatformRead>,
     _: &mut dyn UnitOfWork,
     _: Input<One>,
 ) -> Result<Stored<Platform>> {
@@ -77,15 +77,15 @@ async fn show(
 
 async fn remove(
     cx: &Cx,
-    scope: PlatformScope<grant::PlatformManage>,
+    scope: PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<One, DryRunQuery>,
 ) -> Result<Output<Deletion<Success>>> {
     if input.query.dry_run {
         let event = PlatformEvent::Delete;
         let plan = removal_plan::of_platform(cx, &scope, uow, event).await?;
-        return Ok(Output::new(Deletion::planned(plan)));
+        return Ok(Output::new(Deletion::from_plan(plan)));
     }
     platform::delete(cx, &scope, uow).await?;
-    Ok(Output::new(Deletion::done()))
+    Ok(Output::new(Deletion::success()))
 }

@@ -1,7 +1,7 @@
 //! Endpoints that change the status of platforms, and their lifecycle records.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{Platform, PlatformEvent};
 use core_domain::use_case::registry::{platform, removal_plan};
@@ -12,7 +12,7 @@ use crate::kernel::{
 };
 
 type One = (PlatformId,);
-type Manages = PlatformScope<grant::PlatformManage>;
+type Manages = PlatformScope<permission::PlatformManage>;
 type Move = Input<One, (), ReasonBody>;
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -83,7 +83,7 @@ async fn suspend(
 
 async fn restore(
     cx: &Cx,
-    scope: PlatformScope<grant::PlatformRestore>,
+    scope: PlatformScope<permission::PlatformRestore>,
     uow: &mut dyn UnitOfWork,
     input: Move,
 ) -> Result<Stored<Platform>> {
@@ -109,7 +109,7 @@ async fn hard_delete(
     if input.query.dry_run {
         let event = PlatformEvent::HardDelete;
         let plan = removal_plan::of_platform(cx, &scope, uow, event).await?;
-        return Ok(Versioned::of(scope.platform(), Deletion::planned(plan)));
+        return Ok(Versioned::of(scope.platform(), Deletion::from_plan(plan)));
     }
     let deleted = platform::hard_delete(cx, &scope, uow, &cx.app.kinds, reason).await?;
     Ok(Versioned::of(&deleted, Deletion::Done(deleted.edit())))

@@ -1,7 +1,7 @@
 //! Endpoints for the catalogue of infrastructure resources.
 
 use core_domain::access::{OrganizationScope, PlatformScope};
-use core_domain::kernel::{Code, PlatformId, ResourceId, Result, Stored, grant};
+use core_domain::kernel::{Code, PlatformId, ResourceId, Result, Stored, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{ProviderName, Resource};
 use core_domain::use_case::registry::{removal_plan, resource};
@@ -23,7 +23,7 @@ const OF_ENTITY_ALIAS: &str =
 const ONE: &str = "/api/v1/platforms/{platformId}/resources/{resourceId}";
 const ONE_ALIAS: &str = "/api/v1/resources/platforms/{platformId}/resources/{resourceId}";
 
-type Writes = PlatformScope<grant::ResourceWrite>;
+type Writes = PlatformScope<permission::ResourceWrite>;
 type One = (PlatformId, ResourceId);
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -105,7 +105,7 @@ struct LookUpQuery {
 
 async fn look_up(
     cx: &Cx,
-    scope: OrganizationScope<grant::ResourceRead>,
+    scope: OrganizationScope<permission::ResourceRead>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), LookUpQuery>,
 ) -> Result<Stored<Resource>> {
@@ -121,8 +121,8 @@ async fn remove(
     let (_, id) = input.path;
     if input.query.dry_run {
         let plan = removal_plan::of_resource(cx, &scope, uow, &id).await?;
-        return Ok(Output::new(Deletion::planned(plan)));
+        return Ok(Output::new(Deletion::from_plan(plan)));
     }
     resource::delete(cx, &scope, uow, &id).await?;
-    Ok(Output::new(Deletion::done()))
+    Ok(Output::new(Deletion::success()))
 }

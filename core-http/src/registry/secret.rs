@@ -1,7 +1,7 @@
 //! Endpoints for the status of the secrets of resources.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, PlatformId, ResourceId, Result, grant};
+use core_domain::kernel::{Code, PlatformId, ResourceId, Result, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{ResourceSecret, SecretName, SetResourceSecret};
 use core_domain::use_case::registry::secret;
@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 async fn set(
     cx: &Cx,
-    scope: PlatformScope<grant::SecretWrite>,
+    scope: PlatformScope<permission::SecretWrite>,
     uow: &mut dyn UnitOfWork,
     input: Input<One, (), SetResourceSecret>,
 ) -> Result<Versioned<ResourceSecret>> {

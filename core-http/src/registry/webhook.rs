@@ -1,7 +1,9 @@
 //! Endpoints for webhooks. A platform and the installation have the same rows.
 
 use core_domain::access::{OperatorScope, PlatformScope};
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, WebhookId, grant};
+use core_domain::kernel::{
+    Code, ListQuery, Page, PlatformId, Result, Stored, WebhookId, permission,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::shared::{CreateWebhook, UpdateWebhook, Webhook};
 use core_domain::use_case::shared::webhook::{self, IssuedWebhook, ReadsWebhooks, WritesWebhooks};
@@ -12,8 +14,8 @@ use serde::Serialize;
 
 use crate::kernel::{Cx, Endpoint, Input, Output, Success, Versioned, delete, get, patch, post};
 
-pub(super) type Reads = PlatformScope<grant::WebhookRead>;
-pub(super) type Writes = PlatformScope<grant::WebhookWrite>;
+pub(super) type Reads = PlatformScope<permission::WebhookRead>;
+pub(super) type Writes = PlatformScope<permission::WebhookWrite>;
 
 macro_rules! rows_at {
     ($all:literal, $of:literal, $whose:literal, $reads:ty, $writes:ty, ($($platform:ty)?)) => {

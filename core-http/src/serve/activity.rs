@@ -98,13 +98,13 @@ impl Activity {
     fn write_blocked(&self) {
         if self.blocked.load(Ordering::Relaxed) == 0 {
             self.blocked.store(self.now() + 1, Ordering::Relaxed);
-            self.unread.blocked();
+            self.unread.check_limit();
         }
     }
 
     fn write_progress(&self, bytes: usize) {
         self.blocked.store(0, Ordering::Relaxed);
-        self.unread.written(bytes);
+        self.unread.count_written(bytes);
     }
 
     /// Returns the response bytes of this connection that wait for the client.
@@ -204,7 +204,7 @@ impl<T> Observed<T> {
         }
     }
 
-    fn written(&self, outcome: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
+    fn record_write(&self, outcome: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
         match &outcome {
             Poll::Pending => self.activity.write_blocked(),
             Poll::Ready(written) => {
@@ -238,7 +238,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Observed<T> {
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write(cx, bytes);
-        self.written(outcome)
+        self.record_write(outcome)
     }
 
     fn poll_write_vectored(
@@ -247,7 +247,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Observed<T> {
         bytes: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write_vectored(cx, bytes);
-        self.written(outcome)
+        self.record_write(outcome)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -70,10 +70,10 @@ impl Connections {
     }
 
     /// Completes when a connection has ended, or was closed because too many bytes wait for clients.
-    pub(super) async fn ended(&mut self) {
+    pub(super) async fn join_next(&mut self) {
         let ended = tokio::select! {
             ended = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => ended,
-            () = self.unread.exceeded() => return self.close_longest_blocked(),
+            () = self.unread.wait_for_excess() => return self.close_longest_blocked(),
         };
         match ended {
             Some(Ok((id, ()))) => self.remove(id),

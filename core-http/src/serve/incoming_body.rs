@@ -77,14 +77,14 @@ impl Unread {
     pub(super) async fn discard(self, is_held_back: bool) -> bool {
         match self.take() {
             UnreadPart::Nothing => true,
-            UnreadPart::Part(body) => discarded(body).await,
-            UnreadPart::Whole(body) => !is_held_back && discarded(body).await,
+            UnreadPart::Part(body) => discard_body(body).await,
+            UnreadPart::Whole(body) => !is_held_back && discard_body(body).await,
             UnreadPart::InUse | UnreadPart::Broken => false,
         }
     }
 }
 
-async fn discarded(mut body: TimedBody<Incoming>) -> bool {
+async fn discard_body(mut body: TimedBody<Incoming>) -> bool {
     if body.size_hint().lower() > MAX_DISCARDED_BYTES as u64 {
         return false;
     }

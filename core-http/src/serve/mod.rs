@@ -113,7 +113,7 @@ where
         let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            () = connections.ended() => continue,
+            () = connections.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
         let (stream, peer) = match accepted {
@@ -209,7 +209,7 @@ fn answer(
                 response.headers_mut().insert(CONNECTION, close);
                 observed.linger();
             }
-            Ok::<_, Infallible>(response.map(|body| guarded(body, guard)))
+            Ok::<_, Infallible>(response.map(|body| with_guard(body, guard)))
         }
     });
     let connection = http1::Builder::new()
@@ -221,7 +221,7 @@ fn answer(
     let connection = graceful.watch(connection);
     async move {
         let _unread = UnreadGuard(Arc::clone(&activity));
-        if let Err(error) = supervised(connection, &activity, &options).await {
+        if let Err(error) = supervise(connection, &activity, &options).await {
             tracing::debug!(target: "core::serve", %error, "a connection ended early");
         }
     }
@@ -234,7 +234,10 @@ fn length(body: &Body) -> usize {
 }
 
 /// Returns a body that drops the guard when it is dropped.
-fn guarded(body: Body, guard: AnswerGuard) -> impl http_body::Body<Data = Bytes, Error = BoxError> {
+fn with_guard(
+    body: Body,
+    guard: AnswerGuard,
+) -> impl http_body::Body<Data = Bytes, Error = BoxError> {
     body.map_err(move |error| {
         let _kept = &guard;
         error
@@ -242,7 +245,7 @@ fn guarded(body: Body, guard: AnswerGuard) -> impl http_body::Body<Data = Bytes,
 }
 
 /// Polls the connection until it ends or exceeds a time limit.
-async fn supervised(
+async fn supervise(
     connection: impl Future<Output = hyper::Result<()>>,
     activity: &Activity,
     options: &ServeOptions,

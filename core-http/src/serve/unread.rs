@@ -30,7 +30,7 @@ impl UnreadBytes {
     }
 
     /// Completes when the limit may be exceeded.
-    pub(super) async fn exceeded(&self) {
+    pub(super) async fn wait_for_excess(&self) {
         self.exceeded.notified().await;
     }
 
@@ -72,7 +72,7 @@ impl ConnectionUnread {
     }
 
     /// Counts bytes that were written to the socket.
-    pub(super) fn written(&self, bytes: usize) {
+    pub(super) fn count_written(&self, bytes: usize) {
         let unwritten = self.unwritten.load(Ordering::Relaxed);
         if unwritten == 0 {
             return;
@@ -85,7 +85,7 @@ impl ConnectionUnread {
     }
 
     /// Checks the limit when the client reads too slowly for the next byte.
-    pub(super) fn blocked(&self) {
+    pub(super) fn check_limit(&self) {
         self.listener.check();
     }
 

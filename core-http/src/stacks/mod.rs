@@ -5,7 +5,7 @@ mod version;
 
 use std::sync::Arc;
 
-use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
 use core_domain::kernel::SuiteService;
 
 /// Builds the service. It responds to the documented paths, and to the same paths without `/api/v1/stacks`.
@@ -31,8 +31,8 @@ pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     let parts = [
-        tagged("Templates", template::rows()),
-        tagged("Versions", version::rows()),
+        with_tag("Templates", template::rows()),
+        with_tag("Versions", version::rows()),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -10,7 +10,7 @@ use crate::row_store::{Replacement, RowStore};
 use crate::table::VERSION;
 use crate::value::{Row, Value};
 
-fn changed(old: &Row, column: &str, value: Value) -> Replacement {
+fn replacement(old: &Row, column: &str, value: Value) -> Replacement {
     let version = ITEMS.value(old, VERSION).as_int().unwrap_or(0) + 1;
     let new = with(old.clone(), VERSION, Value::Int(version));
     Replacement {
@@ -92,9 +92,9 @@ pub(super) async fn many_rows_are_replaced_as_one(store: Arc<dyn RowStore>) {
     add(&store, rows.clone()).await;
     // Each row changes another column, also to NULL and from NULL.
     let change = |(n, row): (usize, &Row)| match n % 3 {
-        0 => changed(row, "amount", Value::Int(7)),
-        1 => changed(row, "flag", Value::Bool(true)),
-        _ => changed(row, "name", Value::text(&format!("name {n}"))),
+        0 => replacement(row, "amount", Value::Int(7)),
+        1 => replacement(row, "flag", Value::Bool(true)),
+        _ => replacement(row, "name", Value::text(&format!("name {n}"))),
     };
     let replacements: Vec<Replacement> = rows.iter().enumerate().map(change).collect();
     let expected: Vec<Row> = replacements.iter().map(|row| row.new.clone()).collect();
@@ -113,8 +113,8 @@ pub(super) async fn a_row_can_take_over_a_unique_key_from_another_row_of_the_bat
     let idle = item("handover", "2", 0);
     add(&store, vec![active.clone(), idle.clone()]).await;
     let handover = vec![
-        changed(&active, "state", Value::text("idle")),
-        changed(&idle, "state", Value::text("active")),
+        replacement(&active, "state", Value::text("idle")),
+        replacement(&idle, "state", Value::text("active")),
     ];
     let replaced = write(&store, |tx| {
         let handover = handover.clone();
@@ -132,13 +132,13 @@ pub(super) async fn a_batch_with_a_changed_row_or_a_taken_unique_key_must_be_ret
         .map(|id| with(item("stale", id, 0), "name", Value::text(id)))
         .to_vec();
     add(&store, rows.clone()).await;
-    let mut stale = changed(&rows[1], "rank", Value::Int(9));
+    let mut stale = replacement(&rows[1], "rank", Value::Int(9));
     stale.old = with(stale.old, VERSION, Value::Int(5));
     let refused = [
-        vec![changed(&rows[0], "rank", Value::Int(9)), stale],
+        vec![replacement(&rows[0], "rank", Value::Int(9)), stale],
         vec![
-            changed(&rows[0], "rank", Value::Int(9)),
-            changed(&rows[1], "name", Value::text("3")),
+            replacement(&rows[0], "rank", Value::Int(9)),
+            replacement(&rows[1], "name", Value::text("3")),
         ],
     ];
     for batch in refused {

@@ -40,7 +40,7 @@ const fn equal(column: &'static str, source: usize, source_column: &'static str)
     }
 }
 
-async fn joined(
+async fn select_joined_ids(
     store: &Arc<dyn RowStore>,
     select: &Select,
 ) -> Result<Vec<Vec<Option<String>>>, StoreError> {
@@ -73,7 +73,7 @@ pub(super) async fn each_row_is_returned_with_its_joined_rows(store: Arc<dyn Row
     ];
     add(&store, rows).await;
     let select = of(owner).order_by_desc("rank").limit(3);
-    let found = match joined(&store, &select).await {
+    let found = match select_joined_ids(&store, &select).await {
         Ok(found) => found,
         Err(error) => panic!("rows can be joined: {error}"),
     };

@@ -234,7 +234,7 @@ impl Index {
     }
 
     /// Creates an index that the table describes.
-    pub(super) fn declared(table: &Table, index: &crate::table::Index) -> Self {
+    pub(super) fn from_definition(table: &Table, index: &crate::table::Index) -> Self {
         Self::build(table, index.columns, index.predicates, None)
     }
 

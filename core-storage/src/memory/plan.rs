@@ -82,7 +82,7 @@ impl<'q> Query<'q> {
         }
     }
 
-    fn fixed(&self, column: usize) -> Option<&'q Value> {
+    fn fixed_value(&self, column: usize) -> Option<&'q Value> {
         self.tests.iter().find_map(|test| test.fixes(column))
     }
 
@@ -94,7 +94,7 @@ impl<'q> Query<'q> {
 
     /// Returns the best scan of one index; `None` if no row can match.
     pub(super) fn scan<'r>(&'q self, rows: &'r Rows) -> Option<Scan<'r, 'q>> {
-        if let Some(key) = self.fixed(KEY) {
+        if let Some(key) = self.fixed_value(KEY) {
             let at = Edge::start().with(key);
             return Some(Scan {
                 index: rows.by_key()?,
@@ -151,7 +151,7 @@ impl<'q> Query<'q> {
     }
 
     fn rank(&self, index: &Index) -> Rank {
-        let is_fixed = |at: &usize| self.fixed(*at).is_some();
+        let is_fixed = |at: &usize| self.fixed_value(*at).is_some();
         let fixed = index.parts().take_while(is_fixed).count();
         let next = index.parts().nth(fixed);
         let direction = self.direction(index, fixed);
@@ -174,7 +174,7 @@ impl<'q> Query<'q> {
         let order = self
             .order
             .iter()
-            .filter(|part| self.fixed(part.at).is_none());
+            .filter(|part| self.fixed_value(part.at).is_none());
         let mut descending = order.clone().map(|part| part.descending);
         let first = descending.next().unwrap_or_default();
         if descending.any(|other| other != first) {
@@ -197,7 +197,7 @@ impl<'q> Query<'q> {
     fn after_contradicts(&self) -> bool {
         let after = self.after.unwrap_or_default();
         let mut parts = self.order.iter().zip(after);
-        parts.any(|(part, at)| self.fixed(part.at).is_some_and(|value| value != at))
+        parts.any(|(part, at)| self.fixed_value(part.at).is_some_and(|value| value != at))
     }
 
     /// Returns the edges between which the index contains every matching row.
@@ -208,7 +208,10 @@ impl<'q> Query<'q> {
         in_order: Option<Direction>,
     ) -> (Edge<'q>, Edge<'q>) {
         let mut parts = index.parts();
-        let values = parts.by_ref().take(fixed).filter_map(|at| self.fixed(at));
+        let values = parts
+            .by_ref()
+            .take(fixed)
+            .filter_map(|at| self.fixed_value(at));
         let prefix = values.fold(Edge::start(), Edge::with);
         let (mut from, mut to) = (prefix, prefix.after());
         if let Some(next) = index.parts().nth(fixed) {

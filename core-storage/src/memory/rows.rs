@@ -25,7 +25,7 @@ impl Rows {
         let uniques = uniques.map(|unique| Index::of_unique(table, unique));
         let parent = table.parent.map(|parent| Index::new(table, &[parent]));
         let declared = table.indexes.iter();
-        let declared = declared.map(|one| Index::declared(table, one));
+        let declared = declared.map(|one| Index::from_definition(table, one));
         let indexes = uniques.chain(parent).chain(declared);
         Self {
             table,

@@ -35,7 +35,9 @@ pub(super) fn visit<E>(
             let passing = matching_rows(&scan, query).rev();
             passing.take(query.limit).try_for_each(visit)
         }
-        None => sorted(&scan, query).into_iter().try_for_each(&mut visit),
+        None => sorted_rows(&scan, query)
+            .into_iter()
+            .try_for_each(&mut visit),
     }
 }
 
@@ -76,7 +78,7 @@ fn matching_rows<'r>(
 }
 
 /// Returns the matching rows of a scan whose index has another order than the query.
-fn sorted<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
+fn sorted_rows<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
     let passing = matching_rows(scan, query);
     let mut found: Vec<&SharedRow> = passing
         .filter(|row| is_after_position(query, row))
@@ -134,7 +136,7 @@ fn union<'r>(rows: &'r Rows, query: &Query<'_>, branches: &[Query<'_>]) -> Vec<&
             Some(Direction::Backwards) => {
                 found.extend(matching_rows(&scan, branch).rev().take(branch.limit));
             }
-            None => found.extend(sorted(&scan, branch)),
+            None => found.extend(sorted_rows(&scan, branch)),
         }
     }
     sort(query, &mut found);

@@ -38,13 +38,13 @@ const CANCEL_PAUSE: Duration = Duration::from_millis(200);
 /// The time without a notification after which a listener checks that the server responds.
 const NOTIFICATION_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum time to end the abandoned work of a connection.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to the server.
 pub(super) struct Connection {
     client: Client,
     io: Io,
-    prepared: Prepared,
+    prepared: PreparedStatements,
     tls: Tls,
     /// Maximum wait for a reply; `None` means no limit.
     answer_timeout: Option<Duration>,
@@ -53,9 +53,9 @@ pub(super) struct Connection {
 /// The statements that the server has prepared, by the address of their text. The map holds each text, so no other text
 /// can have its address.
 #[derive(Default)]
-struct Prepared(HashMap<usize, (Arc<str>, tokio_postgres::Statement)>);
+struct PreparedStatements(HashMap<usize, (Arc<str>, tokio_postgres::Statement)>);
 
-impl Prepared {
+impl PreparedStatements {
     /// Returns the prepared statement; prepares it first if the server does not know it.
     async fn of(
         &mut self,
@@ -125,7 +125,7 @@ async fn query_number(client: &Client, text: &str) -> Result<Option<i64>, RunErr
 
 async fn execute(
     client: &Client,
-    prepared: &mut Prepared,
+    prepared: &mut PreparedStatements,
     statement: &Statement<'_>,
 ) -> Result<u64, RunError> {
     let known = prepared.of(client, statement).await?;
@@ -135,7 +135,7 @@ async fn execute(
 
 async fn fetch(
     client: &Client,
-    prepared: &mut Prepared,
+    prepared: &mut PreparedStatements,
     statement: &Statement<'_>,
     visit: Visit<'_>,
     has_rows: &mut bool,
@@ -182,13 +182,13 @@ impl Connection {
         Ok(Self {
             client,
             io,
-            prepared: Prepared::default(),
+            prepared: PreparedStatements::default(),
             tls: Tls::clone(&options.tls),
             answer_timeout: options.answer_timeout,
         })
     }
 
-    fn parts(&mut self) -> (Driver<'_>, &Client, &mut Prepared) {
+    fn parts(&mut self) -> (Driver<'_>, &Client, &mut PreparedStatements) {
         let (io, answer_timeout) = (&mut self.io, self.answer_timeout);
         let driver = Driver { io, answer_timeout };
         (driver, &self.client, &mut self.prepared)
@@ -303,7 +303,7 @@ impl Connection {
         if let Ok(rolled_back) = timeout(CANCEL_DELAY, &mut rollback).await {
             return rolled_back.is_ok();
         }
-        let settled = timeout(SETTLE_TIMEOUT, async {
+        let settled = timeout(RELEASE_TIMEOUT, async {
             if !can_cancel {
                 return rollback.await.is_ok();
             }
@@ -331,7 +331,7 @@ impl Connection {
                 }
             }
         });
-        let _ = timeout(SETTLE_TIMEOUT, ended).await;
+        let _ = timeout(RELEASE_TIMEOUT, ended).await;
     }
 
     /// Sends constant SQL without waiting for the reply. Statements that are sent later run later. Returns whether it

@@ -16,7 +16,7 @@ impl From<Error> for RunError {
 /// Describes the error without details that may contain row data.
 fn describe(error: &Error) -> PostgresError {
     if let Some(reported) = error.as_db_error() {
-        return PostgresError::reported(reported.code().code(), reported.message());
+        return PostgresError::of_server(reported.code().code(), reported.message());
     }
     let cause = error
         .source()

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::PostgresConfig;
 use super::connection::Connection;
 use super::options::Options;
-use crate::sql::ddl::quoted;
+use crate::sql::ddl::quote_ident;
 use crate::sql::postgres::RunError;
 
 /// The minimum time between two notifications.
@@ -93,7 +93,7 @@ async fn listen_once(
 ) -> Result<(), StoreError> {
     let mut connection = Connection::open(options).await?;
     connection
-        .run(&format!("LISTEN {}", quoted(channel)))
+        .run(&format!("LISTEN {}", quote_ident(channel)))
         .await?;
     // Earlier notifications are not repeated, so wake the receiver once.
     arrived.notify_one();
@@ -105,7 +105,7 @@ async fn listen_once(
 }
 
 async fn send(options: Options, channel: &'static str, to_send: Arc<Notify>) {
-    let notify = format!("NOTIFY {}", quoted(channel));
+    let notify = format!("NOTIFY {}", quote_ident(channel));
     let mut connection: Option<Connection> = None;
     loop {
         to_send.notified().await;

@@ -221,7 +221,7 @@ impl Drop for Lease {
             let can_cancel = self.work != Work::Commit;
             let (pool, permit) = (self.pool.clone(), self.permit.take());
             runtime.spawn(async move {
-                settle(&pool, opened, can_cancel).await;
+                release(&pool, opened, can_cancel).await;
                 drop(permit);
             });
         }
@@ -229,7 +229,7 @@ impl Drop for Lease {
 }
 
 /// Ends the work in progress on a connection, and then returns it to the pool or closes it.
-async fn settle(pool: &Pool, mut opened: PooledConnection, can_cancel: bool) {
+async fn release(pool: &Pool, mut opened: PooledConnection, can_cancel: bool) {
     if opened.connection.end_abandoned_work(can_cancel).await {
         pool.put(opened);
     } else {

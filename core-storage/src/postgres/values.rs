@@ -9,7 +9,7 @@ use crate::sql::Bind;
 use crate::table::{Column, Type};
 use crate::value::{ReadRow, ValueRef};
 
-type Encoded = Result<IsNull, Box<dyn std::error::Error + Sync + Send>>;
+type EncodeResult = Result<IsNull, Box<dyn std::error::Error + Sync + Send>>;
 
 /// Returns the Postgres type of a placeholder.
 pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
@@ -28,7 +28,7 @@ pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
 pub(super) struct Parameter<'b, 'q>(pub(super) &'b Bind<'q>);
 
 impl ToSql for Parameter<'_, '_> {
-    fn to_sql(&self, kind: &PgType, out: &mut BytesMut) -> Encoded {
+    fn to_sql(&self, kind: &PgType, out: &mut BytesMut) -> EncodeResult {
         match self.0 {
             Bind::Generated(text) => text.to_sql(kind, out),
             Bind::One(_, value) => encode(*value, kind, out),
@@ -48,7 +48,7 @@ impl ToSql for Parameter<'_, '_> {
     to_sql_checked!();
 }
 
-fn encode(value: ValueRef<'_>, kind: &PgType, out: &mut BytesMut) -> Encoded {
+fn encode(value: ValueRef<'_>, kind: &PgType, out: &mut BytesMut) -> EncodeResult {
     match value {
         ValueRef::Null => Ok(IsNull::Yes),
         ValueRef::Bool(yes) => yes.to_sql(kind, out),

@@ -60,7 +60,7 @@ pub(super) fn insert_parts<'q>(w: &mut StatementWriter<'q>, parts: &'q [QueuedRo
     };
     if !before.is_empty() {
         w.sql("WITH ");
-        w.joined(PARTS.into_iter().zip(before), ", ", |w, (name, part)| {
+        w.join_parts(PARTS.into_iter().zip(before), ", ", |w, (name, part)| {
             w.name(name).sql(" AS (");
             insert_part(w, part);
             w.sql(")");

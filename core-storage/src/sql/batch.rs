@@ -18,7 +18,7 @@ pub(super) fn insert_rows<'q>(w: &mut StatementWriter<'q>, table: &Table, rows: 
 pub(super) fn insert_new_rows<'q>(w: &mut StatementWriter<'q>, table: &Table, rows: &'q [Row]) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") SELECT * FROM unnest(");
-    w.joined(table.columns.iter().enumerate(), ", ", |w, (at, column)| {
+    w.join_parts(table.columns.iter().enumerate(), ", ", |w, (at, column)| {
         array(w, column.kind, rows, at);
     });
     w.sql(")");
@@ -30,7 +30,7 @@ pub(super) fn or_replace(w: &mut StatementWriter<'_>, table: &Table) {
     w.sql(" ON CONFLICT (")
         .name(table.key())
         .sql(") DO UPDATE SET ");
-    w.joined(table.columns.iter().skip(1), ", ", |w, column| {
+    w.join_parts(table.columns.iter().skip(1), ", ", |w, column| {
         w.name(column.name).sql(" = excluded.").name(column.name);
     });
 }
@@ -62,7 +62,7 @@ pub(super) fn replace_rows<'q>(
     };
     let version = table.columns.len().saturating_sub(1);
     w.sql("UPDATE ").name(table.name).sql(" SET ");
-    w.joined(changed(), ", ", |w, (_, column)| {
+    w.join_parts(changed(), ", ", |w, (_, column)| {
         w.name(column.name).sql(" = n.").name(column.name);
     });
     w.sql(" FROM unnest(");

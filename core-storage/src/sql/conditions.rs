@@ -74,7 +74,7 @@ fn group<'q>(
     separator: &'static str,
 ) {
     w.sql("(");
-    w.joined(parts, separator, |w, part| filter(w, dialect, table, part));
+    w.join_parts(parts, separator, |w, part| filter(w, dialect, table, part));
     w.sql(")");
 }
 
@@ -98,7 +98,7 @@ fn one_of<'q>(
     let literals: Option<Vec<_>> = values.iter().map(literal).collect();
     w.name(column);
     if let Some(literals) = literals {
-        w.sql(" IN (").joined(literals, ", ", |w, literal| {
+        w.sql(" IN (").join_parts(literals, ", ", |w, literal| {
             w.literal(literal);
         });
         w.sql(")");
@@ -113,14 +113,14 @@ fn one_of<'q>(
         return;
     }
     w.sql(" IN (");
-    w.joined(padded(values.collect()), ", ", |w, value| {
+    w.join_parts(pad_to_power_of_two(values.collect()), ", ", |w, value| {
         w.value(kind, value);
     });
     w.sql(")");
 }
 
 /// Repeats the last value up to the next power of two, so that lists of different lengths share few statement texts.
-fn padded(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
+fn pad_to_power_of_two(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
     if let Some(last) = values.last().copied() {
         values.resize(values.len().next_power_of_two(), last);
     }
@@ -136,11 +136,11 @@ pub(super) fn after<'q>(
 ) {
     let descending = order.first().is_some_and(|part| part.descending);
     if order.iter().all(|part| part.descending == descending) {
-        w.sql("(").joined(order, ", ", |w, part| {
+        w.sql("(").join_parts(order, ", ", |w, part| {
             w.name(part.column);
         });
         w.sql(if descending { ") < (" } else { ") > (" });
-        w.joined(order.iter().zip(position), ", ", |w, (part, value)| {
+        w.join_parts(order.iter().zip(position), ", ", |w, (part, value)| {
             w.value(table.kind_of(part.column), value.as_ref());
         });
         w.sql(")");
@@ -149,10 +149,10 @@ pub(super) fn after<'q>(
     // Row values cannot be compared in mixed directions. Instead, for each n: equal in the first n parts, and beyond in
     // the next part.
     w.sql("(");
-    w.joined(0..order.len(), " OR ", |w, length| {
+    w.join_parts(0..order.len(), " OR ", |w, length| {
         w.sql("(");
         let parts = order.iter().zip(position).take(length + 1).enumerate();
-        w.joined(parts, " AND ", |w, (at, (part, value))| {
+        w.join_parts(parts, " AND ", |w, (at, (part, value))| {
             w.name(part.column)
                 .sql(match (at == length, part.descending) {
                     (false, _) => " = ",
@@ -166,8 +166,8 @@ pub(super) fn after<'q>(
     w.sql(")");
 }
 
-pub(super) fn ordered(w: &mut StatementWriter<'_>, order: &[Order]) {
-    w.sql(" ORDER BY ").joined(order, ", ", |w, part| {
+pub(super) fn order_by(w: &mut StatementWriter<'_>, order: &[Order]) {
+    w.sql(" ORDER BY ").join_parts(order, ", ", |w, part| {
         w.name(part.column);
         w.sql(if part.descending { " DESC" } else { " ASC" });
     });
@@ -180,9 +180,11 @@ pub(super) fn predicate(w: &mut StatementWriter<'_>, predicate: IndexPredicate) 
         IndexPredicate::NotNull(column) => w.name(column).sql(" IS NOT NULL"),
         IndexPredicate::Is(column, text) => w.name(column).sql(" = ").literal(text),
         IndexPredicate::OneOf(column, texts) => {
-            w.name(column).sql(" IN (").joined(texts, ", ", |w, text| {
-                w.literal(text);
-            });
+            w.name(column)
+                .sql(" IN (")
+                .join_parts(texts, ", ", |w, text| {
+                    w.literal(text);
+                });
             w.sql(")")
         }
     };

@@ -47,15 +47,15 @@ pub fn guards(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
 pub fn guards_of(table: &str, dialect: Dialect) -> Vec<ProtectionTrigger> {
     let guard = |suffix: &str, create: &dyn Fn(&str) -> String| {
         let name = format!("{table}_{suffix}");
-        let create = create(&quoted(&name));
+        let create = create(&quote_ident(&name));
         let on = match dialect {
             Dialect::Sqlite => String::new(),
-            Dialect::Postgres => format!(" ON {}", quoted(table)),
+            Dialect::Postgres => format!(" ON {}", quote_ident(table)),
         };
-        let drop = format!("DROP TRIGGER IF EXISTS {}{on};\n", quoted(&name));
+        let drop = format!("DROP TRIGGER IF EXISTS {}{on};\n", quote_ident(&name));
         ProtectionTrigger { name, create, drop }
     };
-    let of = quoted(table);
+    let of = quote_ident(table);
     match dialect {
         Dialect::Sqlite => {
             let refuses = |event: &str, name: &str| {
@@ -106,7 +106,7 @@ pub fn create_table(table: &Table, name: &str, dialect: Dialect, if_missing: boo
     format!(
         "CREATE TABLE {}{} (\n{}\n){strict};\n",
         guard(if_missing),
-        quoted(name),
+        quote_ident(name),
         columns.join(",\n")
     )
 }
@@ -116,7 +116,7 @@ pub fn create_table(table: &Table, name: &str, dialect: Dialect, if_missing: boo
 pub fn column_definition(column: &Column, dialect: Dialect) -> String {
     let null = if column.nullable { "" } else { " NOT NULL" };
     let of = dialect.type_name(column.kind);
-    format!("{} {of}{null}", quoted(column.name))
+    format!("{} {of}{null}", quote_ident(column.name))
 }
 
 /// Returns the constraint that limits an integer column to booleans if the database has no boolean type. Returns an
@@ -124,7 +124,7 @@ pub fn column_definition(column: &Column, dialect: Dialect) -> String {
 #[must_use]
 pub fn check(column: &Column, dialect: Dialect) -> String {
     match (column.kind, dialect) {
-        (Type::Bool, Dialect::Sqlite) => format!(" CHECK ({} IN (0, 1))", quoted(column.name)),
+        (Type::Bool, Dialect::Sqlite) => format!(" CHECK ({} IN (0, 1))", quote_ident(column.name)),
         _ => String::new(),
     }
 }
@@ -144,7 +144,7 @@ impl Index {
     /// Returns the statement that creates the index.
     #[must_use]
     pub fn create(&self, if_missing: bool) -> String {
-        let (create, name) = (self.create, quoted(&self.name));
+        let (create, name) = (self.create, quote_ident(&self.name));
         format!(
             "{create} {}{name} {};\n",
             guard(if_missing),
@@ -206,7 +206,7 @@ fn index(
     Index {
         name: index_name(table, columns, predicates),
         create: "CREATE INDEX",
-        definition: format!("ON {} ({listed}){condition}", quoted(table.name)),
+        definition: format!("ON {} ({listed}){condition}", quote_ident(table.name)),
     }
 }
 
@@ -237,7 +237,7 @@ fn unique_index(table: &Table, unique: &Unique) -> Index {
     Index {
         name: format!("{}_{}", table.name, unique.name),
         create: "CREATE UNIQUE INDEX",
-        definition: format!("ON {} ({columns}){condition}", quoted(table.name)),
+        definition: format!("ON {} ({columns}){condition}", quote_ident(table.name)),
     }
 }
 
@@ -252,19 +252,21 @@ fn condition(predicates: &[IndexPredicate]) -> String {
 
 fn predicate(predicate: IndexPredicate) -> String {
     match predicate {
-        IndexPredicate::IsNull(column) => format!("{} IS NULL", quoted(column)),
-        IndexPredicate::NotNull(column) => format!("{} IS NOT NULL", quoted(column)),
-        IndexPredicate::Is(column, text) => format!("{} = {}", quoted(column), text_literal(text)),
+        IndexPredicate::IsNull(column) => format!("{} IS NULL", quote_ident(column)),
+        IndexPredicate::NotNull(column) => format!("{} IS NOT NULL", quote_ident(column)),
+        IndexPredicate::Is(column, text) => {
+            format!("{} = {}", quote_ident(column), text_literal(text))
+        }
         IndexPredicate::OneOf(column, texts) => {
             let texts: Vec<String> = texts.iter().map(|text| text_literal(text)).collect();
-            format!("{} IN ({})", quoted(column), texts.join(", "))
+            format!("{} IN ({})", quote_ident(column), texts.join(", "))
         }
     }
 }
 
 /// Quotes a name as an SQL identifier.
 #[must_use]
-pub fn quoted(name: &str) -> String {
+pub fn quote_ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -279,5 +281,5 @@ const fn guard(if_missing: bool) -> &'static str {
 }
 
 fn column_list(columns: impl Iterator<Item = &'static str>) -> String {
-    columns.map(quoted).collect::<Vec<_>>().join(", ")
+    columns.map(quote_ident).collect::<Vec<_>>().join(", ")
 }

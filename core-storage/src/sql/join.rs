@@ -59,7 +59,7 @@ fn write<'q>(
     tables: &[&'static Table],
 ) {
     w.sql("SELECT ");
-    w.joined(
+    w.join_parts(
         tables.iter().zip(QUALIFIERS),
         ", ",
         |w, (table, qualifier)| {
@@ -72,12 +72,12 @@ fn write<'q>(
     for (at, join) in joins.iter().enumerate() {
         w.sql(" LEFT JOIN ").name(join.table.name).sql(" ");
         w.sql(ALIASES[at + 1]).sql(" ON ");
-        w.joined(join.on, " AND ", |w, on| {
+        w.join_parts(join.on, " AND ", |w, on| {
             w.sql(QUALIFIERS[at + 1]).name(on.column).sql(" = ");
             w.sql(QUALIFIERS[on.source]).name(on.source_column);
         });
     }
-    w.sql(" ORDER BY ").joined(order, ", ", |w, part| {
+    w.sql(" ORDER BY ").join_parts(order, ", ", |w, part| {
         w.sql(QUALIFIERS[0]).name(part.column);
         w.sql(if part.descending { " DESC" } else { " ASC" });
     });

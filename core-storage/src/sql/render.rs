@@ -2,7 +2,7 @@
 
 use core_domain::port::Direction;
 
-use super::conditions::{after, filter, ordered};
+use super::conditions::{after, filter, order_by};
 use super::dialect::Dialect;
 use super::statement::Bind;
 use super::text::StatementWriter;
@@ -21,7 +21,7 @@ pub(super) fn insert<'q>(w: &mut StatementWriter<'q>, table: &Table, row: &'q Ro
 pub(super) fn insert_new<'q>(w: &mut StatementWriter<'q>, table: &Table, row: &'q Row) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") VALUES (");
-    w.joined(table.columns.iter().zip(row), ", ", |w, (column, value)| {
+    w.join_parts(table.columns.iter().zip(row), ", ", |w, (column, value)| {
         w.value(column.kind, value.as_ref());
     });
     w.sql(")");
@@ -53,7 +53,7 @@ pub(super) fn update<'q>(
     guards: &[&'static Unique],
 ) {
     w.sql("UPDATE ").name(table.name).sql(" SET ");
-    w.joined(set, ", ", |w, (column, value)| {
+    w.join_parts(set, ", ", |w, (column, value)| {
         w.name(column)
             .sql(" = ")
             .value(table.kind_of(column), value.as_ref());
@@ -124,7 +124,7 @@ pub(super) fn select<'q>(
             filter(w, dialect, table, &select.filter);
         }),
         Some((at, branches)) => {
-            w.joined(branches, " UNION ALL ", |w, branch| {
+            w.join_parts(branches, " UNION ALL ", |w, branch| {
                 // Without the limit in each part, a planner would sort all rows of the part.
                 let limited = select.limit.filter(|_| dialect.plans_by_limit());
                 if limited.is_some() {
@@ -134,14 +134,14 @@ pub(super) fn select<'q>(
                     with_branch(w, dialect, table, &parts, at, branch);
                 });
                 if let Some(limit) = limited {
-                    ordered(w, order);
+                    order_by(w, order);
                     self::limit(w, dialect, limit);
                     w.sql(")");
                 }
             });
         }
     }
-    ordered(w, order);
+    order_by(w, order);
     if let Some(limit) = select.limit {
         self::limit(w, dialect, limit);
     }
@@ -190,7 +190,7 @@ pub(super) fn count<'q>(
             .sql(" WHERE ");
         return filter(w, dialect, table, matching);
     };
-    w.sql("SELECT ").joined(branches, " + ", |w, branch| {
+    w.sql("SELECT ").join_parts(branches, " + ", |w, branch| {
         w.sql("(SELECT COUNT(*) FROM ")
             .name(table.name)
             .sql(" WHERE ");
@@ -218,7 +218,7 @@ fn with_branch<'q>(
 ) {
     let parts = parts.iter().enumerate();
     let parts = parts.map(|(n, part)| if n == at { branch } else { part });
-    w.joined(parts, " AND ", |w, part| {
+    w.join_parts(parts, " AND ", |w, part| {
         filter(w, dialect, table, part);
     });
 }

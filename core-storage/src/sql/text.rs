@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::ddl::{quoted, text_literal};
+use super::ddl::{quote_ident, text_literal};
 use super::statement::Bind;
 use crate::table::{Table, Type};
 use crate::value::ValueRef;
@@ -56,7 +56,7 @@ impl<'q> StatementWriter<'q> {
     pub(super) fn name(&mut self, name: &'static str) -> &mut Self {
         self.token(TokenKind::Name, name);
         if let Some(text) = &mut self.text {
-            text.push_str(&quoted(name));
+            text.push_str(&quote_ident(name));
         }
         self
     }
@@ -78,7 +78,7 @@ impl<'q> StatementWriter<'q> {
             for (at, column) in table.columns.iter().enumerate() {
                 text.push_str(if at > 0 { ", " } else { "" });
                 text.push_str(qualifier);
-                text.push_str(&quoted(column.name));
+                text.push_str(&quote_ident(column.name));
             }
         }
         self
@@ -109,8 +109,8 @@ impl<'q> StatementWriter<'q> {
         self.bind(Bind::One(kind, value))
     }
 
-    /// Writes the parts with a separator.
-    pub(super) fn joined<T>(
+    /// Writes the parts, joined by a separator.
+    pub(super) fn join_parts<T>(
         &mut self,
         parts: impl IntoIterator<Item = T>,
         separator: &'static str,
@@ -276,7 +276,7 @@ mod tests {
     /// Returns the text of a list of values.
     fn list(texts: &StatementCache, length: usize) -> Arc<str> {
         let list = texts.of(|w| {
-            w.joined(0..length, ", ", |w, _| {
+            w.join_parts(0..length, ", ", |w, _| {
                 w.value(Type::Int, ValueRef::Null);
             });
         });

@@ -92,7 +92,7 @@ impl Commits {
     }
 
     /// Returns the number of the last commit. A snapshot that is taken afterwards contains all commits up to it.
-    pub(super) fn finished(&self) -> u64 {
+    pub(super) fn last_commit(&self) -> u64 {
         self.last_finished.load(Ordering::SeqCst)
     }
 
@@ -118,7 +118,7 @@ impl Commits {
         self.lock().in_progress.extend(rows);
         let outcome = commit();
         let mut changed = self.lock();
-        let number = self.finished() + 1;
+        let number = self.last_commit() + 1;
         // A commit that failed may still have taken effect, so readers must assume that it did.
         for rows in std::mem::take(&mut changed.in_progress) {
             let numbers = changed.tables.entry(rows.table).or_default();
@@ -144,7 +144,7 @@ mod tests {
 
     /// Returns the commit number for a snapshot that is taken now.
     fn now(commits: &Commits, rows: RowSet) -> Option<u64> {
-        commits.last_change(&rows, commits.finished())
+        commits.last_change(&rows, commits.last_commit())
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_snapshot_from_before_a_change_has_no_number_for_the_changed_rows() {
         let commits = Commits::default();
-        let before = commits.finished();
+        let before = commits.last_commit();
         commits.commit([of("p")].into_iter(), || {
             assert_eq!(now(&commits, of("p")), None, "the commit is in progress");
             assert_eq!(now(&commits, ALL), None, "the commit is in progress");

@@ -77,7 +77,7 @@ fn migrate(mut connection: Connection, extra: &[&'static Table]) -> Result<Conne
 fn run_migrations(connection: &Connection, extra: &[&'static Table]) -> Result<(), StoreError> {
     let run = |text: &str| connection.execute_batch(text).map_err(statement_error);
     run(migrations::MIGRATIONS_TABLE)?;
-    let done = done(connection).map_err(statement_error)?;
+    let done = applied_migrations(connection).map_err(statement_error)?;
     for migration in migrations::pending(&done, Dialect::Sqlite)? {
         run(migration.text)?;
         let noted = [migration.name, &migration.checksum];
@@ -91,7 +91,7 @@ fn run_migrations(connection: &Connection, extra: &[&'static Table]) -> Result<(
     Ok(())
 }
 
-fn done(connection: &Connection) -> Result<Vec<(String, String)>, rusqlite::Error> {
+fn applied_migrations(connection: &Connection) -> Result<Vec<(String, String)>, rusqlite::Error> {
     let mut statement = connection.prepare(migrations::MIGRATIONS_DONE)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()

@@ -75,7 +75,7 @@ impl Readers {
 
 /// Takes the snapshot of a unit. Returns the number of the commit that had finished before.
 fn snapshot(lease: &Lease, commits: &Commits) -> Result<u64, StoreError> {
-    let finished = commits.finished();
+    let finished = commits.last_commit();
     control(lease.connection()?, "BEGIN DEFERRED").map_err(statement_error)?;
     // The snapshot of a deferred transaction starts with its first read.
     take_snapshot(lease.connection()?).map_err(statement_error)?;

@@ -36,12 +36,12 @@ fn value_of<'b>(bind: &'b Bind<'_>) -> Result<ValueRef<'b>, StoreError> {
 }
 
 /// A prepared statement, from the connection's cache or for a single use.
-enum Prepared<'c> {
+enum PreparedStatement<'c> {
     Cached(CachedStatement<'c>),
     Once(rusqlite::Statement<'c>),
 }
 
-impl<'c> Deref for Prepared<'c> {
+impl<'c> Deref for PreparedStatement<'c> {
     type Target = rusqlite::Statement<'c>;
 
     fn deref(&self) -> &Self::Target {
@@ -52,7 +52,7 @@ impl<'c> Deref for Prepared<'c> {
     }
 }
 
-impl DerefMut for Prepared<'_> {
+impl DerefMut for PreparedStatement<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
             Self::Cached(statement) => statement,
@@ -65,11 +65,13 @@ fn prepare<'c, 'v>(
     connection: &'c Connection,
     text: &str,
     binds: impl Iterator<Item = Result<ValueRef<'v>, StoreError>>,
-) -> Result<Prepared<'c>, StoreError> {
+) -> Result<PreparedStatement<'c>, StoreError> {
     let prepared = if text.len() > MAX_CACHED_TEXT {
-        connection.prepare(text).map(Prepared::Once)
+        connection.prepare(text).map(PreparedStatement::Once)
     } else {
-        connection.prepare_cached(text).map(Prepared::Cached)
+        connection
+            .prepare_cached(text)
+            .map(PreparedStatement::Cached)
     };
     let mut prepared = prepared.map_err(statement_error)?;
     for (at, value) in binds.enumerate() {
@@ -120,7 +122,7 @@ pub(super) fn execute(
     finish(&mut prepared)
 }
 
-fn finish(prepared: &mut Prepared<'_>) -> Result<u64, StoreError> {
+fn finish(prepared: &mut PreparedStatement<'_>) -> Result<u64, StoreError> {
     let affected = prepared.raw_execute().map_err(statement_error)?;
     Ok(u64::try_from(affected).unwrap_or(u64::MAX))
 }
@@ -140,7 +142,7 @@ pub(super) fn fetch(
 }
 
 fn show(
-    prepared: &mut Prepared<'_>,
+    prepared: &mut PreparedStatement<'_>,
     columns: &[Column],
     visit: Visit<'_>,
 ) -> Result<(), StoreError> {
@@ -180,7 +182,7 @@ impl OwnedStatement {
         })
     }
 
-    fn prepare<'c>(&self, connection: &'c Connection) -> Result<Prepared<'c>, StoreError> {
+    fn prepare<'c>(&self, connection: &'c Connection) -> Result<PreparedStatement<'c>, StoreError> {
         let values = self.values.iter().map(|value| Ok(value.as_ref()));
         prepare(connection, &self.text, values)
     }

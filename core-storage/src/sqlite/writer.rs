@@ -424,7 +424,7 @@ impl WriteTx {
     }
 
     /// Runs a statement on a blocking thread.
-    async fn detached<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &mut self,
         statement: &Statement<'_>,
         run: fn(&OwnedStatement, &Connection) -> Result<T, StoreError>,
@@ -453,7 +453,7 @@ impl Executor for WriteTx {
                     .connection()?,
                 statement,
             ),
-            Cost::Unbounded => self.detached(statement, OwnedStatement::execute).await,
+            Cost::Unbounded => self.run_blocking(statement, OwnedStatement::execute).await,
         }
     }
 
@@ -467,7 +467,7 @@ impl Executor for WriteTx {
             let unit = self.0.as_ref().ok_or_else(connection_lost_error)?;
             return fetch(unit.connection()?, statement, visit);
         }
-        let rows = self.detached(statement, OwnedStatement::fetch).await?;
+        let rows = self.run_blocking(statement, OwnedStatement::fetch).await?;
         show_copies(&rows, visit)
     }
 

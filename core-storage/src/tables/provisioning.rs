@@ -137,7 +137,7 @@ fn jobs(query: &JobQuery) -> Select {
             .order_by_desc("created_at"),
         JobQuery::Unfinished(platform) => jobs
             .filter(Filter::eq("platform_id", platform))
-            .filter(unfinished())
+            .filter(unfinished_status())
             .order_by("created_at"),
         JobQuery::QueuedBy(parent) => jobs
             .filter(Filter::eq("parent_job_id", parent))
@@ -151,13 +151,13 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(Filter::le("run_at", *now))
             .order_by("run_at"),
         JobQuery::OverdueAt(now) => jobs
-            .filter(unfinished())
+            .filter(unfinished_status())
             .filter(Filter::lt("deadline_at", *now))
             .order_by("deadline_at"),
     }
 }
 
-fn unfinished() -> Filter {
+fn unfinished_status() -> Filter {
     let unfinished = JobStatus::ALL.iter().filter(|status| !status.is_terminal());
     Filter::one_of("status", unfinished)
 }

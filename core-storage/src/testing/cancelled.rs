@@ -44,7 +44,7 @@ impl PooledStore {
     ///
     /// # Panics
     /// If the engine fails the check.
-    pub async fn survives_cancelled_requests(
+    pub async fn check_cancelled_requests(
         &self,
         database: &TestDatabase,
         requests: usize,
@@ -70,7 +70,7 @@ impl PooledStore {
         ended.await.expect("every request ends soon");
         assert!(seen <= most, "{seen} connections");
 
-        self.is_complete().await;
+        self.assert_complete().await;
         assert_eq!(observer.connections_that_wait().await, 0);
         locker.execute("ROLLBACK").await.unwrap();
         self.update_row(2).await;
@@ -80,7 +80,7 @@ impl PooledStore {
     ///
     /// # Panics
     /// If the engine fails the check.
-    pub async fn survives_cancelled_inserts(&self, database: &TestDatabase) {
+    pub async fn check_cancelled_inserts(&self, database: &TestDatabase) {
         let observer = database.observe().await;
         for id in 0..100 {
             let mut tx = self.store.begin(Mode::Write).await.unwrap();
@@ -100,7 +100,7 @@ impl PooledStore {
     ///
     /// # Panics
     /// If a connection does not become free, or if there is not exactly one row.
-    pub async fn is_complete(&self) {
+    pub async fn assert_complete(&self) {
         let (mut units, all) = (Vec::new(), Filter::all());
         for _ in 0..self.connections {
             let mut unit = self.store.begin(Mode::Read).await.unwrap();

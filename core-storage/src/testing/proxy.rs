@@ -65,7 +65,8 @@ impl Proxy {
 
     /// Delays what clients send on the existing connections, until [`Proxy::release`].
     pub fn hold(&self) {
-        self.held_connections.send_replace(self.accepted());
+        self.held_connections
+            .send_replace(self.accepted_connections());
     }
 
     /// Forwards the delayed bytes.
@@ -75,7 +76,7 @@ impl Proxy {
 
     /// Returns the number of connections that the proxy has accepted.
     #[must_use]
-    pub fn accepted(&self) -> usize {
+    pub fn accepted_connections(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
     }
 }

@@ -35,7 +35,7 @@ fn output(command: &mut Command) -> Result<String, String> {
 
 /// Returns the command prefix that runs a program as another user if this process runs as root. Postgres refuses to run
 /// as root.
-fn unprivileged() -> Result<Vec<String>, String> {
+fn run_as_prefix() -> Result<Vec<String>, String> {
     if output(Command::new("id").arg("-u"))? != "0" {
         return Ok(Vec::new());
     }
@@ -67,7 +67,7 @@ pub(super) fn start(
     files: &[(&str, &str)],
 ) -> Result<String, String> {
     let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
-    let run_as = unprivileged()?;
+    let run_as = run_as_prefix()?;
     let folder = folder_of(name);
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     if let Some(user) = run_as.get(2) {
@@ -117,7 +117,7 @@ fn folder_of(name: &str) -> PathBuf {
 fn run_server(name: &str, arguments: &[&str]) -> Result<(), String> {
     let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
     let folder = folder_of(name);
-    let mut pg_ctl = command(&unprivileged()?, &binaries.join("pg_ctl"));
+    let mut pg_ctl = command(&run_as_prefix()?, &binaries.join("pg_ctl"));
     pg_ctl.arg("-D").arg(folder.join("data"));
     pg_ctl.arg("-l").arg(folder.join("log"));
     pg_ctl.args(["-w", "-t", "60"]).args(arguments);

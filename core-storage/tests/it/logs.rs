@@ -85,7 +85,7 @@ async fn use_every_statement(tx: &mut dyn RowTx) -> Result<(), StoreError> {
 }
 
 /// Returns everything that a log could print of an error, including its causes.
-fn printed(error: &StoreError) -> String {
+fn format_with_causes(error: &StoreError) -> String {
     let mut shown = format!("{error} {error:?}");
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -102,7 +102,11 @@ async fn fill(store: &Arc<dyn RowStore>) {
     let mut tx = store.begin(Mode::Write).await.unwrap();
     let taken = tx.insert(&ITEMS, row("5", MARK)).await;
     let taken = taken.expect_err("the name is taken");
-    assert!(!is_marked(&printed(&taken)), "{}", printed(&taken));
+    assert!(
+        !is_marked(&format_with_causes(&taken)),
+        "{}",
+        format_with_causes(&taken)
+    );
 }
 
 fn clock() -> Arc<ManualClock> {
@@ -143,7 +147,11 @@ async fn no_postgres_error_contains_row_data() {
         let mut tx = store.begin(Mode::Write).await.unwrap();
         let refused = tx.insert(&ITEMS, row("1", MARK)).await;
         let refused = refused.expect_err("the table refuses the row");
-        assert!(!is_marked(&printed(&refused)), "{}", printed(&refused));
+        assert!(
+            !is_marked(&format_with_causes(&refused)),
+            "{}",
+            format_with_causes(&refused)
+        );
         assert!(refused.to_string().contains("SQLSTATE"), "{refused}");
     }
 }

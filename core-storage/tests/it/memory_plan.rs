@@ -99,7 +99,7 @@ fn filters() -> impl Strategy<Value = Filter> {
     prop::collection::vec(parts, 0..4).prop_map(Filter::And)
 }
 
-fn ordered(select: Select, order: u8) -> Select {
+fn with_order(select: Select, order: u8) -> Select {
     match order {
         0 => select,
         1 => select.order_by("rank"),
@@ -122,7 +122,7 @@ proptest! {
     ) {
         let numbered = population.into_iter().enumerate();
         let rows: Vec<Row> = numbered.map(|(n, (owner, rank, amount))| row(n, owner, rank, amount)).collect();
-        let mut select = ordered(Select::of(&ITEMS).filter(filter), order);
+        let mut select = with_order(Select::of(&ITEMS).filter(filter), order);
         select.after = after.and_then(|n| rows.get(n)).map(|row| position(&select, row));
         select.limit = limit;
         let store = memory::rows(Arc::new(ManualClock::at(Timestamp::EPOCH)));

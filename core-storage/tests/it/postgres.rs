@@ -179,7 +179,7 @@ async fn tables_are_created_in_the_configured_schema() {
     assert_eq!(in_public.get::<_, i64>(0), 0);
 }
 
-async fn hinted(hints: &Hints) {
+async fn expect_hint(hints: &Hints) {
     let hinted = tokio::time::timeout(TIMEOUT, hints.wait_for_hint()).await;
     hinted.expect("a hint arrives");
 }
@@ -190,12 +190,12 @@ async fn a_hint_reaches_every_process_on_the_database() {
     let open = || Hints::open(&config(&database), "core_test").expect("the URL is valid");
     let (one, other) = (open(), open());
     // Returns after both have started to listen.
-    hinted(&one).await;
-    hinted(&other).await;
+    expect_hint(&one).await;
+    expect_hint(&other).await;
     for _ in 0..3 {
         one.notify().await;
-        hinted(&other).await;
-        hinted(&one).await;
+        expect_hint(&other).await;
+        expect_hint(&one).await;
     }
 }
 
@@ -203,9 +203,9 @@ async fn a_hint_reaches_every_process_on_the_database() {
 async fn a_listener_receives_a_hint_after_it_has_reconnected() {
     let database = testing::postgres().await;
     let hints = Hints::open(&config(&database), "core_test").expect("the URL is valid");
-    hinted(&hints).await;
+    expect_hint(&hints).await;
     database.end_connections().await;
-    hinted(&hints).await;
+    expect_hint(&hints).await;
     hints.notify().await;
-    hinted(&hints).await;
+    expect_hint(&hints).await;
 }

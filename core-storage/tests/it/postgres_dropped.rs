@@ -32,16 +32,14 @@ async fn a_thousand_cancelled_requests_leave_the_pool_complete_and_no_statement_
     let database = testing::postgres().await;
     let store = open(&database.url, 8, |_| {}).await;
     // A closed connection may still exist on the server when the next one is opened.
-    store
-        .survives_cancelled_requests(&database, 1_000, 16)
-        .await;
+    store.check_cancelled_requests(&database, 1_000, 16).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_cancelled_during_a_short_statement_returns_its_connection() {
     let database = testing::postgres().await;
     let store = open(&database.url, 2, |_| {}).await;
-    store.survives_cancelled_inserts(&database).await;
+    store.check_cancelled_inserts(&database).await;
 }
 
 /// A server ignores a request to cancel a statement that has not arrived yet.
@@ -59,13 +57,13 @@ async fn a_statement_that_arrives_after_its_cancel_request_is_still_cancelled() 
     let mut tx = store.store.begin(Mode::ReadCommitted).await.unwrap();
     tx.now().await.unwrap();
     proxy.hold();
-    let before = proxy.accepted();
+    let before = proxy.accepted_connections();
     let update = update_row(tx.as_mut(), 1);
     let given_up = tokio::time::timeout(Duration::ZERO, update).await;
     assert!(given_up.is_err(), "the statement is held back");
     drop(tx);
     let cancelled_twice = tokio::time::timeout(TIMEOUT, async {
-        while proxy.accepted() < before + 2 {
+        while proxy.accepted_connections() < before + 2 {
             tokio::task::yield_now().await;
         }
     });
@@ -74,7 +72,7 @@ async fn a_statement_that_arrives_after_its_cancel_request_is_still_cancelled() 
         .expect("the request is sent again while the statement has not ended");
     proxy.release();
 
-    store.is_complete().await;
+    store.assert_complete().await;
     assert_eq!(observer.connections_that_wait().await, 0);
 }
 

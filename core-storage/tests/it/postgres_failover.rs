@@ -55,7 +55,7 @@ async fn open_with_two_proxies(database: &TestDatabase) -> (Proxy, Proxy, Arc<dy
         Proxy::start(&database.url).await,
     );
     let store = open(config(database.url_through(&[&first, &second]))).await;
-    assert_eq!(second.accepted(), 0);
+    assert_eq!(second.accepted_connections(), 0);
     (first, second, store)
 }
 
@@ -85,13 +85,13 @@ async fn requests_to_a_lost_host_fail_in_time_and_the_next_ones_reach_the_second
     assert!(matches!(idle, Err(StoreError::Unavailable(_))), "{idle:?}");
 
     assert_eq!(soon(count(&store)).await.unwrap(), 1);
-    assert!(second.accepted() > 0);
+    assert!(second.accepted_connections() > 0);
     // From then on the second host is tried first.
-    let tried = first.accepted();
+    let tried = first.accepted_connections();
     let units = [store.begin(Mode::Read).await, store.begin(Mode::Read).await];
     assert!(units.iter().all(Result::is_ok));
     soon(add(&store, "3")).await.unwrap();
-    assert_eq!(first.accepted(), tried);
+    assert_eq!(first.accepted_connections(), tried);
 }
 
 #[tokio::test]

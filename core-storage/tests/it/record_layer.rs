@@ -50,19 +50,19 @@ async fn add(store: &Arc<dyn Store>, ids: &[&str]) {
     unit.commit().await.unwrap();
 }
 
-fn listed() -> EntityQuery {
+fn list_query() -> EntityQuery {
     EntityQuery::Listed(EntityFilter::default())
 }
 
 async fn count(unit: &mut dyn UnitOfWork) -> u64 {
-    let query = listed();
+    let query = list_query();
     entities(unit).count(EVERYWHERE, &query).await.unwrap()
 }
 
 async fn total(store: &Arc<dyn Store>) -> Result<u64, StoreError> {
     let mut unit = store.begin(Mode::Read).await?;
     let entities = entities(unit.as_mut());
-    let (query, first) = (listed(), PageQuery::first(1));
+    let (query, first) = (list_query(), PageQuery::first(1));
     Ok(entities.page(EVERYWHERE, &query, &first).await?.total)
 }
 
@@ -165,7 +165,10 @@ async fn a_unit_reads_its_own_changes() {
         entities.get(EVERYWHERE, "a").await.unwrap(),
         many.first().cloned()
     );
-    entities.remove_all(EVERYWHERE, &listed()).await.unwrap();
+    entities
+        .remove_all(EVERYWHERE, &list_query())
+        .await
+        .unwrap();
     assert_eq!(entities.get(EVERYWHERE, "a").await.unwrap(), None);
     assert_eq!(entities.get(EVERYWHERE, "c").await.unwrap(), None);
 }

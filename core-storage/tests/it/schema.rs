@@ -16,7 +16,7 @@ const KEY: [u8; 32] = [7; 32];
 const ADVICE: &str = "migrations and tables differ: write the migration with `cargo run -p core-storage \
      --features sqlite --bin write-migration -- <name>`";
 
-fn described(dialect: Dialect) -> String {
+fn schema_sql(dialect: Dialect) -> String {
     let tables = tables::all().into_iter();
     tables.map(|table| create(table, dialect, false)).collect()
 }
@@ -30,7 +30,7 @@ async fn sqlite_migrations_lead_to_the_described_schema() {
     drop(store.await.expect("migrations run"));
     let migrated = Sqlite::open(&path).unwrap();
     let fresh = Sqlite::open_in_memory().unwrap();
-    fresh.execute_batch(&described(Dialect::Sqlite)).unwrap();
+    fresh.execute_batch(&schema_sql(Dialect::Sqlite)).unwrap();
     assert_eq!(
         sqlite_schema(&migrated).unwrap(),
         sqlite_schema(&fresh).unwrap(),
@@ -57,7 +57,7 @@ async fn postgres_migrations_lead_to_the_described_schema() {
         }
     }
     let fresh = testing::connect(&fresh.url).await;
-    let described = described(Dialect::Postgres);
+    let described = schema_sql(Dialect::Postgres);
     fresh.batch_execute(&described).await.unwrap();
     assert_eq!(
         postgres_schema(&migrated).await.unwrap(),
@@ -89,7 +89,9 @@ async fn sqlite_refuses_changes_of_append_only_rows() {
 #[test]
 fn sqlite_counts_rows_that_are_not_deleted_by_a_covering_index() {
     let database = Sqlite::open_in_memory().unwrap();
-    database.execute_batch(&described(Dialect::Sqlite)).unwrap();
+    database
+        .execute_batch(&schema_sql(Dialect::Sqlite))
+        .unwrap();
     let mut counted = 0;
     for table in tables::all() {
         let hides = |index: &&Index| index.includes.contains(&"deleted_at");

@@ -95,7 +95,7 @@ impl JobStep<Report> for Publish {
         cx: &StepContext<'_, Report>,
     ) -> Result<Observation<PathBuf>, StepError> {
         let file = file(cx);
-        match tokio::fs::try_exists(&file).await.map_err(failed)? {
+        match tokio::fs::try_exists(&file).await.map_err(file_error)? {
             true => Ok(Observation::Present(file)),
             false => Ok(Observation::Absent),
         }
@@ -107,17 +107,19 @@ impl JobStep<Report> for Publish {
         let text = format!("{}: {digits} digits\n", cx.input.month);
         // Write to a temporary file and rename it, so that the report is complete or missing.
         let unfinished = file.with_extension("part");
-        tokio::fs::write(&unfinished, text).await.map_err(failed)?;
+        tokio::fs::write(&unfinished, text)
+            .await
+            .map_err(file_error)?;
         tokio::fs::rename(&unfinished, &file)
             .await
-            .map_err(failed)?;
+            .map_err(file_error)?;
         Ok(file)
     }
 
     /// Deletes the report of a cancelled job. A report that existed before the job stays.
     async fn undo(&self, cx: &StepContext<'_, Report>) -> Result<Undone, StepError> {
         match tokio::fs::remove_file(file(cx)).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file_error(error)),
             _ => Ok(Undone::Removed),
         }
     }
@@ -130,6 +132,6 @@ fn file(cx: &StepContext<'_, Report>) -> PathBuf {
 
 /// Returns a transient error. The suite retries after growing pauses, and involves an operator after the eighth
 /// attempt.
-fn failed(error: std::io::Error) -> StepError {
+fn file_error(error: std::io::Error) -> StepError {
     StepError::transient(format!("the report could not be written: {}", error.kind()))
 }

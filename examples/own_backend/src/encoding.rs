@@ -36,7 +36,7 @@ pub(crate) fn encode_row(row: &Row) -> Vec<u8> {
 pub(crate) fn decode_row(mut bytes: &[u8]) -> Result<Row, StoreError> {
     let mut row = Row::new();
     while !bytes.is_empty() {
-        let (value, rest) = decode(bytes).ok_or_else(damaged)?;
+        let (value, rest) = decode(bytes).ok_or_else(damaged_row_error)?;
         row.push(value);
         bytes = rest;
     }
@@ -64,6 +64,6 @@ fn decode(bytes: &[u8]) -> Option<(Value, &[u8])> {
     }
 }
 
-pub(crate) fn damaged() -> StoreError {
+pub(crate) fn damaged_row_error() -> StoreError {
     StoreError::backend("a row in the file is damaged")
 }

@@ -94,7 +94,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     }
     // Signals are handled before the ready line is printed, because a reader of that line may send one at once.
     let mut signals = EndSignals::listen()?;
-    announce(&config, &addresses);
+    print_startup_messages(&config, &addresses);
     signals.next().await;
     tracing::info!("stopping");
     tokio::spawn(async move {
@@ -198,7 +198,10 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     clippy::print_stdout,
     reason = "the ready line is this program's output"
 )]
-fn announce(config: &Config, addresses: &std::collections::BTreeMap<&'static str, String>) {
+fn print_startup_messages(
+    config: &Config,
+    addresses: &std::collections::BTreeMap<&'static str, String>,
+) {
     eprintln!("{}", welcome::text(config, addresses));
     println!("ready {}", json!({ "addresses": addresses }));
 }

@@ -12,7 +12,7 @@ use crate::harness::load::Target;
 use crate::harness::process::Process;
 use crate::plan::Plan;
 use crate::report::Report;
-use crate::requests::{Served, gateway_to_platform, gateway_to_platform_from};
+use crate::requests::{ServerConfig, gateway_to_platform, gateway_to_platform_from};
 use crate::rounds;
 
 /// Maximum additional cost of a request compared with the library alone, in microseconds.
@@ -24,7 +24,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         return;
     };
     let place = Place::new(Backend::Memory);
-    let library = Served {
+    let library = ServerConfig {
         location: place.location.clone(),
         platforms: 0,
         session_cache: true,

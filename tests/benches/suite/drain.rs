@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::harness::backend::Location;
 use crate::harness::cpu;
 use crate::harness::process::print_message;
-use crate::kinds::{Applied, Order, operator, queue, worker};
+use crate::kinds::{AppliedJobs, Order, operator, queue, worker};
 
 /// The number of jobs that are queued in one unit of work.
 const UNIT: usize = 200;
@@ -53,7 +53,7 @@ pub(crate) async fn run(drain: Drain) {
             _ => queue::<3>(store.as_ref(), orders).await,
         };
     }
-    let applied = Arc::new(Applied::default());
+    let applied = Arc::new(AppliedJobs::default());
     let worker = worker(&store, &applied);
     let options = WorkerOptions {
         sole_user: !drain.location.backend.is_postgres(),
@@ -66,7 +66,7 @@ pub(crate) async fn run(drain: Drain) {
     let jobs = drain.jobs as usize;
     let all = tokio::time::timeout(drain.limit, count.wait_for(|count| *count >= jobs));
     let all = all.await.is_ok();
-    while all && completed(store.as_ref()).await < u64::from(drain.jobs) {
+    while all && count_completed_jobs(store.as_ref()).await < u64::from(drain.jobs) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let seconds = since.elapsed().as_secs_f64();
@@ -81,7 +81,7 @@ pub(crate) async fn run(drain: Drain) {
     drop(handle);
 }
 
-async fn completed(store: &dyn Store) -> u64 {
+async fn count_completed_jobs(store: &dyn Store) -> u64 {
     let cx = operator();
     let scope = authorize_operator(&cx).unwrap();
     let query = JobQuery::Of {

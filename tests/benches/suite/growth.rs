@@ -4,7 +4,7 @@ use crate::fill::Fill;
 use crate::harness::backend::{Backend, Place};
 use crate::plan::Plan;
 use crate::report::Report;
-use crate::requests::{Served, get_one, page_of_20};
+use crate::requests::{ServerConfig, get_one, page_of_20};
 use crate::rounds;
 
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
@@ -25,7 +25,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
 }
 
 fn measure_at(plan: &Plan, report: &mut Report, backend: Backend, place: &Place, rows: u32) {
-    let served = Served {
+    let served = ServerConfig {
         location: place.location.clone(),
         platforms: rows,
         session_cache: true,

@@ -14,7 +14,7 @@ use crate::CountAt;
 use crate::harness::backend::{Backend, Location, Place};
 use crate::harness::cpu::Cores;
 use crate::harness::process::{Process, print_message, wait_for_end};
-use crate::kinds::{Applied, Order, nanoseconds, queue, worker};
+use crate::kinds::{AppliedJobs, Order, nanoseconds, queue, worker};
 use crate::plan::Plan;
 use crate::report::Report;
 
@@ -93,7 +93,7 @@ fn has_job(effects: &Effects) -> bool {
     effects.iter().any(|effect| *effect == Effect::JobReady)
 }
 
-async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandle) {
+async fn node(location: &Location) -> (Arc<dyn Store>, Arc<AppliedJobs>, WorkerHandle) {
     let wake = location
         .hints()
         .map(WorkerWake::with_hints)
@@ -101,7 +101,7 @@ async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandl
     let listener = Arc::new(WakeWorker(wake.clone()));
     let store = AnnouncingStore::new(location.store().await, listener);
     let store: Arc<dyn Store> = Arc::new(store);
-    let applied = Arc::new(Applied::default());
+    let applied = Arc::new(AppliedJobs::default());
     let options = WorkerOptions {
         sole_user: !location.backend.is_postgres(),
         ..WorkerOptions::default()

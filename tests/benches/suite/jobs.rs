@@ -20,12 +20,12 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         for lanes in &plan.lanes {
             let drained = drain(plan, *backend, *lanes, 1);
             let goal = GOALS.get(*backend as usize).copied();
-            report.drained(*backend, *lanes, 1, drained, goal);
+            report.add_drain_result(*backend, *lanes, 1, drained, goal);
         }
         let lanes = plan.jobs;
         let drained = drain(plan, *backend, lanes, 3);
         let goal = (*backend == Backend::Postgres).then_some(THREE_STEPS_GOAL);
-        report.drained(*backend, lanes, 3, drained, goal);
+        report.add_drain_result(*backend, lanes, 3, drained, goal);
     }
 }
 

@@ -45,16 +45,16 @@ impl JobInput for Order {
 
 /// A job kind whose steps do nothing.
 #[derive(Debug)]
-pub(crate) struct NoOp<const COUNT: usize>(Arc<Applied>);
+pub(crate) struct NoOp<const COUNT: usize>(Arc<AppliedJobs>);
 
 /// The jobs whose last step was applied in this process.
 #[derive(Debug)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedJobs {
     jobs: Mutex<Vec<(String, u64)>>,
     count: watch::Sender<usize>,
 }
 
-impl Default for Applied {
+impl Default for AppliedJobs {
     fn default() -> Self {
         Self {
             jobs: Mutex::default(),
@@ -63,7 +63,7 @@ impl Default for Applied {
     }
 }
 
-impl Applied {
+impl AppliedJobs {
     fn add(&self, job: &Job) {
         let mut jobs = self.jobs.lock().unwrap();
         jobs.push((job.id.to_string(), nanoseconds()));
@@ -140,7 +140,7 @@ impl<const COUNT: usize> JobStep<NoOp<COUNT>> for NoOpStep {
 }
 
 /// Returns a worker that knows these kinds.
-pub(crate) fn worker(store: &Arc<dyn Store>, applied: &Arc<Applied>) -> Worker {
+pub(crate) fn worker(store: &Arc<dyn Store>, applied: &Arc<AppliedJobs>) -> Worker {
     let kinds = Kinds::new().with(NoOp::<1>(Arc::clone(applied))).unwrap();
     let kinds = kinds.with(NoOp::<3>(Arc::clone(applied))).unwrap();
     Worker::new(

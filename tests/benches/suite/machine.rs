@@ -19,7 +19,7 @@ pub(crate) fn lines() -> Vec<String> {
         format!("Machine: {}, {cores} cores", processor()),
         format!("Kernel: {}", output("uname", &["-sr"])),
         format!("Compiler: {}", output("rustc", &["--version"])),
-        format!("SQLite: {}", locked("libsqlite3-sys")),
+        format!("SQLite: {}", locked_version("libsqlite3-sys")),
         format!("Postgres: {}", postgres()),
     ]
 }
@@ -43,7 +43,7 @@ fn processor() -> String {
 }
 
 /// Returns the version of a crate in `Cargo.lock`.
-fn locked(name: &str) -> String {
+fn locked_version(name: &str) -> String {
     let lock = include_str!("../../../Cargo.lock");
     let package = format!("name = \"{name}\"\nversion = \"");
     let version = lock.split_once(&package);

@@ -52,7 +52,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             let queued: QueuedJobs = from_value(process.wait_for("queued")).unwrap();
             process.end();
             let goal = (*backend == Backend::Postgres).then_some(GOAL);
-            report.queued(*backend, lanes, queued, goal);
+            report.add_queued_jobs(*backend, lanes, queued, goal);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::machine;
 use crate::pages::PageTimes;
 use crate::plan::Plan;
 use crate::queueing::QueuedJobs;
-use crate::rounds::{Best, Measured};
+use crate::rounds::{Best, Measurement};
 
 /// A table of text. The first row is its header.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Report {
         self.notes.push(note.to_owned());
     }
 
-    pub(crate) fn bare(&mut self, measured: &Measured) {
+    pub(crate) fn bare(&mut self, measured: &Measurement) {
         self.request_row("bare hyper", "-", measured, String::new());
     }
 
@@ -130,14 +130,14 @@ impl Report {
         &mut self,
         name: &str,
         backend: Backend,
-        measured: &Measured,
+        measured: &Measurement,
         goal: Option<f64>,
     ) {
         let goal = goal.map(|goal| format!("{goal}")).unwrap_or_default();
         self.request_row(name, backend.name(), measured, goal);
     }
 
-    fn request_row(&mut self, name: &str, store: &str, measured: &Measured, goal: String) {
+    fn request_row(&mut self, name: &str, store: &str, measured: &Measurement, goal: String) {
         let (cpu, by_bare) = (measured.cpu_us(), measured.by_bare());
         let both = |best: Best, digits: usize| {
             (
@@ -159,7 +159,7 @@ impl Report {
     }
 
     /// Adds the cost of the server and of the library alone.
-    pub(crate) fn server(&mut self, library: &Measured, server: &Measured, goal_us: f64) {
+    pub(crate) fn server(&mut self, library: &Measurement, server: &Measurement, goal_us: f64) {
         let name = "gateway -> platform, session cached:";
         let goal = String::new();
         self.request_row(&format!("{name} library"), "memory", library, goal);
@@ -168,7 +168,7 @@ impl Report {
         self.request_row(&format!("{name} core-server"), "memory", server, goal);
     }
 
-    pub(crate) fn drained(
+    pub(crate) fn add_drain_result(
         &mut self,
         backend: Backend,
         lanes: u32,
@@ -196,7 +196,7 @@ impl Report {
     }
 
     /// Adds the result of concurrent callers that queued jobs in so many lanes; zero means one lane per job.
-    pub(crate) fn queued(
+    pub(crate) fn add_queued_jobs(
         &mut self,
         backend: Backend,
         lanes: u32,

@@ -20,7 +20,7 @@ use crate::rounds;
 
 /// The configuration of a measured server.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Served {
+pub(crate) struct ServerConfig {
     pub(crate) location: Location,
     /// The number of platforms at the start.
     pub(crate) platforms: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Served {
     pub(crate) session_cache: bool,
 }
 
-impl Served {
+impl ServerConfig {
     /// Fills the store and starts the server.
     pub(crate) fn start(&self) -> Installation {
         let (location, rows) = (self.location.clone(), 0..self.platforms);
@@ -43,7 +43,7 @@ impl Served {
 }
 
 /// The role of that server.
-pub(crate) async fn serve(served: Served) {
+pub(crate) async fn serve(served: ServerConfig) {
     let mut builder = served.location.suite();
     if served.location.backend == Backend::Memory {
         let store = served.location.store().await;
@@ -100,7 +100,7 @@ const POST: Row = Row {
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     for backend in &plan.request_backends {
         let (cached_place, place) = (Place::new(*backend), Place::new(*backend));
-        let served = |place: &Place, session_cache| Served {
+        let served = |place: &Place, session_cache| ServerConfig {
             location: place.location.clone(),
             platforms: plan.platforms,
             session_cache,

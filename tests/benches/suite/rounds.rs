@@ -6,7 +6,7 @@ use crate::plan::Plan;
 
 /// The results of the rounds for one target.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     cpu_us: Vec<f64>,
     /// Processor time of a request relative to bare hyper in the same round.
     by_bare: Vec<f64>,
@@ -20,7 +20,7 @@ pub(crate) struct Best {
     pub(crate) median: f64,
 }
 
-impl Measured {
+impl Measurement {
     fn add(&mut self, sample: Sample, bare: Sample) {
         self.cpu_us.push(sample.cpu_us);
         // A round that is too short for the kernel's clock has no result.
@@ -58,9 +58,9 @@ fn smallest(values: &[f64]) -> Best {
 }
 
 /// Measures bare hyper and the targets, in the planned number of rounds. The first result is that of bare hyper.
-pub(crate) fn measure(plan: &Plan, targets: &[Target]) -> Vec<Measured> {
+pub(crate) fn measure(plan: &Plan, targets: &[Target]) -> Vec<Measurement> {
     let (bare_process, bare) = bare::start();
-    let mut measured = vec![Measured::default(); targets.len() + 1];
+    let mut measured = vec![Measurement::default(); targets.len() + 1];
     for _ in 0..plan.rounds {
         let reference = bare.sample(plan.times);
         measured[0].add(reference, reference);

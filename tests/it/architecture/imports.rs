@@ -84,12 +84,12 @@ impl Modules {
         let handed_on = rest
             .first()
             .filter(|name| depth < 8 && !tokens.defines.contains(*name))
-            .and_then(|name| self.follow_reexport(&module, tokens, name, depth));
+            .and_then(|name| self.resolve_reexport(&module, tokens, name, depth));
         Some(handed_on.unwrap_or(file))
     }
 
     /// Returns the file that defines a name which a module re-exports.
-    fn follow_reexport(
+    fn resolve_reexport(
         &self,
         module: &Path,
         tokens: &Tokens,
@@ -149,7 +149,7 @@ impl Modules {
 pub(super) fn import_cycles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()
-        .map(|file| (file.as_str(), reached(imports, file)))
+        .map(|file| (file.as_str(), reachable_files(imports, file)))
         .collect();
     let mut circles: BTreeSet<BTreeSet<&str>> = BTreeSet::new();
     for (file, reached) in reach
@@ -164,7 +164,7 @@ pub(super) fn import_cycles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     circles.into_iter().collect()
 }
 
-fn reached<'a>(imports: &'a Imports, from: &str) -> BTreeSet<&'a str> {
+fn reachable_files<'a>(imports: &'a Imports, from: &str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open = vec![from];
     while let Some(file) = open.pop() {

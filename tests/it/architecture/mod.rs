@@ -6,6 +6,7 @@ mod fields;
 mod files;
 mod imports;
 mod layers;
+mod names;
 mod prose;
 mod randomness;
 mod records;

@@ -160,7 +160,7 @@ fn tree(trees: &[TokenTree], above: &[String], found: &mut Vec<(Path, String)>) 
         let rest = &branch[length..];
         let last = full.last().cloned().unwrap_or_default();
         match rest.iter().find(|tree| !is_colon(tree)) {
-            Some(TokenTree::Group(group)) => nested(group, &full, found),
+            Some(TokenTree::Group(group)) => collect_group(group, &full, found),
             Some(TokenTree::Punct(_)) => {
                 found.push(([&full[..], &["*".to_owned()]].concat(), "*".to_owned()))
             }
@@ -174,7 +174,7 @@ fn tree(trees: &[TokenTree], above: &[String], found: &mut Vec<(Path, String)>) 
     }
 }
 
-fn nested(group: &Group, above: &[String], found: &mut Vec<(Path, String)>) {
+fn collect_group(group: &Group, above: &[String], found: &mut Vec<(Path, String)>) {
     let inside: Vec<_> = group.stream().into_iter().collect();
     tree(&inside, above, found);
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::site::{Queued, Site};
+use super::site::{ProvisioningJob, Site};
 use crate::world::{Backend, Call, Installation, Server};
 
 /// Builds a library that shifts the time of the C library.
@@ -56,8 +56,8 @@ async fn wrong_clocks_of_nodes_cost_no_job_its_lease() {
     let behind = Node::start(&site, &library, "behind", -600).await;
     assert_ne!(ahead.minute().await, behind.minute().await);
 
-    let mut all = Queued::many(&ahead.server, "ahead", 4).await;
-    all.extend(Queued::many(&behind.server, "behind", 4).await);
+    let mut all = ProvisioningJob::many(&ahead.server, "ahead", 4).await;
+    all.extend(ProvisioningJob::many(&behind.server, "behind", 4).await);
     all[7].wait_until_running(&ahead.server).await;
     ahead.set(-600);
     behind.set(600);

@@ -3,7 +3,7 @@
 use core_storage::testing::{DedicatedPostgres, connect};
 use futures_util::future::join_all;
 
-use super::site::{Queued, Site};
+use super::site::{ProvisioningJob, Site};
 use crate::world::{Backend, Rng};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -13,7 +13,7 @@ async fn no_job_is_lost_or_done_twice_when_postgres_restarts() {
     let rng = Rng::new(7);
     let killed = site.start_slow(60).await;
     let server = site.start_slow(60).await;
-    let queued = Queued::many(&server, "engines", 8).await;
+    let queued = ProvisioningJob::many(&server, "engines", 8).await;
     queued[7].wait_until_running(&server).await;
     // The other server recovers the killed server's jobs when the database is available.
     killed.kill().await;
@@ -34,7 +34,7 @@ async fn every_accepted_job_completes_with_two_connections() {
     let two = ["--set", "settings.pool.postgres_connections=2"];
     let server = site.start(&two).await;
     let slugs: Vec<String> = (0..12).map(|number| format!("engines-{number}")).collect();
-    let queued = join_all(slugs.iter().map(|slug| Queued::on(&server, slug))).await;
+    let queued = join_all(slugs.iter().map(|slug| ProvisioningJob::on(&server, slug))).await;
     site.is_complete(&server, &queued).await;
     assert!(server.terminate().await.success());
     site.is_consistent().await;
@@ -58,7 +58,7 @@ async fn a_node_without_wake_ups_finds_jobs_by_polling() {
             database.query(listening, &[]).await.unwrap();
         }
     });
-    let queued = [Queued::on(&server, "engines").await];
+    let queued = [ProvisioningJob::on(&server, "engines").await];
     site.is_complete(&server, &queued).await;
     assert!(!cutting.is_finished());
     cutting.abort();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use http::StatusCode;
 
-use super::site::{Queued, Site, on_both_databases, provision};
+use super::site::{ProvisioningJob, Site, on_both_databases, provision};
 use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server};
 
 on_both_databases! {
@@ -27,7 +27,7 @@ async fn deliver(server: &Server, call: &Call, times: usize) -> BTreeSet<String>
     jobs
 }
 
-async fn completes(site: &Site, server: Server, jobs: &[Queued]) {
+async fn completes(site: &Site, server: Server, jobs: &[ProvisioningJob]) {
     site.is_complete(&server, jobs).await;
     assert!(server.terminate().await.success());
     site.is_consistent().await;
@@ -47,7 +47,7 @@ async fn repeated_requests_with_one_key_create_one_job(site: Site) {
         let jobs: Vec<String> = jobs.into_iter().collect();
         assert_eq!(listed.each("jobId"), jobs, "I16 after {times} requests");
         let job = jobs[0].clone();
-        all.push(Queued {
+        all.push(ProvisioningJob {
             slug,
             platform,
             job,
@@ -61,11 +61,11 @@ async fn equal_requests_without_a_key_create_each_object_once(site: Site) {
     let platform = PlatformMember::operating(&server, "engines").await;
     let jobs = deliver(&server, &provision(&platform), 10).await;
     assert_eq!(jobs.len(), 10);
-    let of = |job| Queued {
+    let of = |job| ProvisioningJob {
         slug: "engines".to_owned(),
         platform: platform.clone(),
         job,
     };
-    let all: Vec<Queued> = jobs.into_iter().map(of).collect();
+    let all: Vec<ProvisioningJob> = jobs.into_iter().map(of).collect();
     completes(&site, server, &all).await;
 }

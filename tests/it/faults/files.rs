@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-use super::site::{Queued, SHORT_LEASES, Site};
+use super::site::{ProvisioningJob, SHORT_LEASES, Site};
 use crate::world::{Backend, Call, Installation, Rng, SERVICE_KEY, Server, run};
 
 fn new_platform(slug: &str) -> Call {
@@ -88,7 +88,7 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
     let patient = ["env", "--ignore-signal=XFSZ"];
     let environment = site.environment("off");
     let server = Server::start_under(&patient, site.data.path(), &arguments, &environment).await;
-    let mut queued = Queued::many(&server, "before", 4).await;
+    let mut queued = ProvisioningJob::many(&server, "before", 4).await;
     queued[3].wait_until_running(&server).await;
 
     limit_files(&server, "65536").await;
@@ -108,7 +108,7 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
     let _ = queued[0].get(&server).await.expect(200);
 
     limit_files(&server, "unlimited").await;
-    queued.extend(Queued::many(&server, "after", 2).await);
+    queued.extend(ProvisioningJob::many(&server, "after", 2).await);
     site.is_complete(&server, &queued).await;
     assert!(server.terminate().await.success());
     site.is_consistent().await;
@@ -118,7 +118,7 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
 async fn a_second_process_is_refused_and_changes_nothing() {
     let site = Site::on(Backend::Sqlite).await;
     let server = site.start(&[]).await;
-    let queued = [Queued::on(&server, "engines").await];
+    let queued = [ProvisioningJob::on(&server, "engines").await];
     let url = format!("sqlite:{}", site.database);
     let second = ["--base-port", "0", "--database-url", &url];
     let second = run(site.data.path(), &second, "").await;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::site::{Queued, SHORT_LEASES, Site, in_time};
+use super::site::{ProvisioningJob, SHORT_LEASES, Site, in_time};
 use crate::world::{Backend, Server};
 
 /// A frozen transaction keeps its locks until Postgres aborts it.
@@ -30,7 +30,7 @@ async fn freeze(site: &Site, server: &Server) {
 struct ResumedServer {
     site: Site,
     server: Server,
-    queued: [Queued; 1],
+    queued: [ProvisioningJob; 1],
     /// The job as the other server finished it.
     jobs: Vec<Value>,
 }
@@ -39,7 +39,7 @@ impl ResumedServer {
     async fn after(effects: usize) -> Self {
         let site = Site::on(Backend::Postgres).await;
         let server = slow_server(&site).await;
-        let queued = [Queued::on(&server, "engines").await];
+        let queued = [ProvisioningJob::on(&server, "engines").await];
         queued[0].wait_until_running(&server).await;
         in_time(async {
             while site.objects(&queued[0]) < effects {
@@ -64,7 +64,7 @@ impl ResumedServer {
 
     async fn changes_nothing(self) {
         // A worker that has worked on another job has ended its work on the first one.
-        let next = [Queued::on(&self.server, "tables").await];
+        let next = [ProvisioningJob::on(&self.server, "tables").await];
         self.site.is_complete(&self.server, &next).await;
         let jobs = self.site.is_complete(&self.server, &self.queued).await;
         assert_eq!(jobs, self.jobs);

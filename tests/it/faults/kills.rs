@@ -1,6 +1,6 @@
 //! F1: `kill -9` at a random moment.
 
-use super::site::{Queued, Site, on_both_databases};
+use super::site::{ProvisioningJob, Site, on_both_databases};
 use crate::world::Rng;
 
 /// Fewer than the number of lost leases after which a job fails.
@@ -15,7 +15,7 @@ async fn after_random_kills_every_job_completes_with_each_object_once(site: Site
     let mut queued = Vec::new();
     for round in 0..KILLS {
         let server = site.start_slow(30).await;
-        queued.extend(Queued::many(&server, &format!("engines-{round}"), 4).await);
+        queued.extend(ProvisioningJob::many(&server, &format!("engines-{round}"), 4).await);
         let last = queued.last().unwrap();
         last.wait_until_running(&server).await;
         // The number of requests makes the moment of the kill random.

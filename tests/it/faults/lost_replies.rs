@@ -1,7 +1,7 @@
 //! F4: a unit of work is committed, but the reply is lost: of a claim, of an advance, of any other commit.
 
 use core_domain::provisioning::JobStatus;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 
 use crate::jobs::invariants_hold;
 use crate::world::{FaultyEngine, on_every_store};
@@ -22,7 +22,7 @@ async fn any_answer_may_be_lost(world: &FaultyEngine, plain: bool) -> u32 {
         };
         world.faults.lose_reply(commit);
         // The result does not matter; the checks below read the state of the job.
-        let _ = world.worker().run_one(&Unsupervised).await;
+        let _ = world.worker().run_one(&NoSupervisor).await;
         let lost = world.faults.has_lost_reply();
         world.faults.lose_reply(0);
         world.restart().await;

@@ -18,7 +18,9 @@ use tempfile::TempDir;
 
 use crate::crash::provider_objects;
 use crate::jobs::records_are_consistent;
-use crate::world::{Backend, Call, Installation, PlatformMember, SERVICE_KEY, Server, built};
+use crate::world::{
+    Backend, Call, Installation, PlatformMember, SERVICE_KEY, Server, build_binary,
+};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -69,7 +71,7 @@ pub(super) use on_both_databases;
 
 /// A platform, and the job that creates its resources.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(super) struct ProvisioningJob {
     pub(super) slug: String,
     pub(super) platform: PlatformMember,
     pub(super) job: String,
@@ -132,7 +134,7 @@ impl Site {
     pub(super) async fn run_node(&self, mut orders: Value) -> Output {
         orders["database"] = json!(self.database);
         orders["data"] = json!(self.data.path());
-        let mut node = tokio::process::Command::new(built("examples/fault-node"));
+        let mut node = tokio::process::Command::new(build_binary("examples/fault-node"));
         let node = node.arg(orders.to_string()).kill_on_drop(true);
         in_time(node.output()).await.unwrap()
     }
@@ -154,13 +156,13 @@ impl Site {
     }
 
     /// Returns how many objects of the platform the provider has.
-    pub(super) fn objects(&self, queued: &Queued) -> usize {
+    pub(super) fn objects(&self, queued: &ProvisioningJob) -> usize {
         let folder = self.data.path().join("infrastructure");
         provider_objects(&folder, &format!("{}-", queued.slug))
     }
 
     /// Checks that each platform has its resources exactly once, created by a completed job. Returns the jobs.
-    pub(super) async fn is_complete(&self, server: &Server, all: &[Queued]) -> Vec<Value> {
+    pub(super) async fn is_complete(&self, server: &Server, all: &[ProvisioningJob]) -> Vec<Value> {
         let mut jobs = Vec::with_capacity(all.len());
         for queued in all {
             let job = queued.wait_until_ended(server).await;
@@ -175,7 +177,7 @@ impl Site {
     }
 }
 
-impl Queued {
+impl ProvisioningJob {
     /// Creates a platform and queues the job that provisions it.
     pub(super) async fn on(server: &Server, slug: &str) -> Self {
         let platform = PlatformMember::operating(server, slug).await;

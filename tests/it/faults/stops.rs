@@ -3,7 +3,7 @@
 use core_domain::port::Mode;
 use core_domain::provisioning::{Job, JobLease, JobLeaseQuery, JobStatus};
 
-use super::site::{Queued, Site, on_both_databases};
+use super::site::{ProvisioningJob, Site, on_both_databases};
 use crate::world::{ALL_JOBS, list};
 
 on_both_databases! {
@@ -15,7 +15,7 @@ async fn a_stop_under_load_releases_every_job_without_counting_attempts(site: Si
     let mut queued = Vec::new();
     for round in 0..2 {
         let server = site.start(&slow).await;
-        queued.extend(Queued::many(&server, &format!("engines-{round}"), 8).await);
+        queued.extend(ProvisioningJob::many(&server, &format!("engines-{round}"), 8).await);
         queued[queued.len() - 1].wait_until_running(&server).await;
         assert!(server.terminate().await.success());
         assert_all_released(&site).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::{Queued, Site, statuses};
+use super::site::{ProvisioningJob, Site, statuses};
 use crate::world::{Backend, Call, Installation, SERVICE_KEY};
 
 /// Returns orders for the process of the new version, to queue a job or to work on it.
@@ -21,7 +21,7 @@ async fn a_job_is_left_to_processes_that_know_its_kind_until_its_deadline() {
     ] {
         let queued = statuses(&site.run_node(orders(name, 0, 0, false)).await);
         // The old process works on other jobs, but not on this one.
-        let platform = [Queued::on(&old, name).await];
+        let platform = [ProvisioningJob::on(&old, name).await];
         site.is_complete(&old, &platform).await;
         let path = format!("/api/v1/provision/jobs/{}", queued[name].0);
         let shown = Call::get(path).bearer(SERVICE_KEY);

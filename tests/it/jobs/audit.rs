@@ -107,7 +107,7 @@ async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> 
         let lane: JobLane = find(uow, key.as_str()).await.unwrap();
         let on_lane = JobHoldQuery::On(vec![HoldScope::Lane(key.clone())]);
         let holds: Vec<JobHold> = list(uow, on_lane).await;
-        follows_its_jobs(&lane, &jobs, &holds);
+        assert_lane_matches_jobs(&lane, &jobs, &holds);
     }
     jobs.into_iter().zip(histories).collect()
 }
@@ -149,7 +149,10 @@ fn has_its_dead_letter(job: &Job, entries: &[DeadLetter]) {
         own.filter(|entry| entry.status == status).count()
     };
     let failed = job.status == JobStatus::Failed;
-    let stopped = failed && job.failure_kind.is_some_and(|kind| kind.opens_dlq_entry());
+    let stopped = failed
+        && job
+            .failure_kind
+            .is_some_and(|kind| kind.opens_dead_letter());
     assert_eq!(of(DlqStatus::Pending), usize::from(stopped), "I10 {job:?}");
     if of(DlqStatus::Replayed) > 0 {
         assert!(!job.status.is_terminal(), "I10 replayed and ended {job:?}");
@@ -206,7 +209,7 @@ fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
     }
 }
 
-fn follows_its_jobs(lane: &JobLane, jobs: &[Job], holds: &[JobHold]) {
+fn assert_lane_matches_jobs(lane: &JobLane, jobs: &[Job], holds: &[JobHold]) {
     let own = |status| {
         let own = jobs.iter().filter(|job| job.lane == lane.lane);
         own.filter(move |job| job.status == status)

@@ -8,7 +8,7 @@ use core_domain::port::transact;
 use core_domain::provisioning::{JobStatus, StepStatus};
 use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::{
-    AttemptReport, HeldJob, LeaseState, Unsupervised, Worker, enqueue_many,
+    AttemptReport, HeldJob, LeaseState, NoSupervisor, Worker, enqueue_many,
 };
 
 use super::audit::invariants_hold;
@@ -53,7 +53,7 @@ pub(crate) async fn queue_orders(world: &Engine, orders: &[Order]) -> Vec<JobId>
 pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<AttemptReport> {
     let mut finished = Vec::new();
     for job in held {
-        finished.push(worker.attempt(job, &Unsupervised).await.unwrap());
+        finished.push(worker.attempt(job, &NoSupervisor).await.unwrap());
     }
     finished
 }
@@ -71,7 +71,7 @@ async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: E
         expected.sort();
         assert_eq!(claimed, expected, "the heads of both lanes");
         for held in &taken {
-            worker.run(&held.claimed, &Unsupervised).await.unwrap();
+            worker.run(&held.claimed, &NoSupervisor).await.unwrap();
         }
     }
     invariants_hold(&world).await;
@@ -84,7 +84,7 @@ async fn a_long_lane_keeps_its_order_while_jobs_come_and_go(world: Engine) {
     while ran.len() < expected.len() {
         let worker = world.worker();
         let claimed = worker.claim(1).await.unwrap().remove(0);
-        worker.run(&claimed, &Unsupervised).await.unwrap();
+        worker.run(&claimed, &NoSupervisor).await.unwrap();
         ran.push(claimed.job_id);
         if ran.len() < 8 {
             expected.push(world.create_plain(0).await);
@@ -181,7 +181,7 @@ async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) 
     while served.len() < LANES * 2 {
         let taken = worker.commit(&[], 7).await.claimed.unwrap();
         for held in taken {
-            worker.run(&held.claimed, &Unsupervised).await.unwrap();
+            worker.run(&held.claimed, &NoSupervisor).await.unwrap();
             served.push(world.job(&held.claimed.job_id).await.lane);
         }
         world.tick(1);

@@ -2,7 +2,7 @@
 
 use core_domain::kernel::JobId;
 use core_domain::provisioning::{JobStatus, StepStatus};
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 
 use super::audit::invariants_hold;
 use crate::world::{Engine, FakeProvider, Fault};
@@ -64,7 +64,7 @@ async fn any_one_call_may_fail(plain: bool) {
         let id = create(&world, plain).await;
         store.fail_call(call);
         // The failure ends the work on the job; the checks below read its state.
-        let _ = world.worker().run_one(&Unsupervised).await;
+        let _ = world.worker().run_one(&NoSupervisor).await;
         if !store.has_failed() {
             assert!(call > 30, "a run has only {call} calls");
             return;

@@ -5,7 +5,7 @@ use core_domain::provisioning::{
     FailureKind, JobLease, JobStatus, MAX_LOST_LEASES, Step, StepStatus,
 };
 use core_domain::testing::seeds;
-use core_domain::use_case::provisioning::{Outcome, Unsupervised};
+use core_domain::use_case::provisioning::{NoSupervisor, Outcome};
 
 use super::audit::invariants_hold;
 use crate::world::{Engine, Fault, JobCommand, Rng, on_every_store};
@@ -102,7 +102,7 @@ async fn the_lane_of_a_cancelled_job_pauses_until_its_lease_would_have_expired()
     let next = world.create(0).await;
     world.operate(JobCommand::Cancel, &running).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Idle);
-    let outcome = world.worker().run(&held[0], &Unsupervised).await.unwrap();
+    let outcome = world.worker().run(&held[0], &NoSupervisor).await.unwrap();
     assert_eq!(outcome, Outcome::LeaseLost);
     world.tick(31);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
@@ -136,7 +136,7 @@ async fn recovery_returns_running_jobs_of_a_previous_process_to_the_queue() {
     let stands = (job.status, job.lost_leases, job.attempts);
     assert_eq!(stands, (JobStatus::Queued, 1, 1));
     // The former holder notices it, and writes nothing.
-    let outcome = world.worker().run(&lost[0], &Unsupervised).await.unwrap();
+    let outcome = world.worker().run(&lost[0], &NoSupervisor).await.unwrap();
     assert_eq!(outcome, Outcome::LeaseLost);
     // Only the back-off after a first failure is waited for, not the lease of the former holder.
     world.tick(2);

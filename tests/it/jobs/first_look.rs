@@ -5,7 +5,7 @@ use core_domain::kernel::JobId;
 use core_domain::provisioning::{
     FirstObservation, Job, JobEvent, JobEventQuery, JobStatus, JobTransition, Report, StepStatus,
 };
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::json;
 
 use super::audit::invariants_hold;
@@ -146,7 +146,7 @@ async fn no_effect_is_sent_before_the_first_observation_is_stored() {
         let id = create(&world).await;
         store.fail_call(call);
         // The failure interrupts the job; the checks below read its state.
-        let _ = world.worker().run_one(&Unsupervised).await;
+        let _ = world.worker().run_one(&NoSupervisor).await;
         if !store.has_failed() {
             assert!(call > 40, "a run has only {call} calls");
             return;

@@ -7,7 +7,7 @@ use core_domain::provisioning::{
     DeadLetter, DlqQuery, DlqStatus, FailureKind, JobEvent, JobEventQuery, JobStatus,
 };
 use core_domain::use_case::provisioning::{
-    JobKind, KindError, Kinds, Outcome, Steps, Unsupervised,
+    JobKind, KindError, Kinds, NoSupervisor, Outcome, Steps,
 };
 
 use super::audit::invariants_hold;
@@ -129,7 +129,7 @@ async fn commands_for_jobs_of_an_unknown_kind_are_refused_as_unavailable() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Permanent]);
     let failed = world.create_removal(0).await;
-    world.worker().run_one(&Unsupervised).await.unwrap();
+    world.worker().run_one(&NoSupervisor).await.unwrap();
     let queued = world.create_removal(1).await;
     let knows = work_alone();
     for (command, job) in [

@@ -42,7 +42,7 @@ fn worker(world: &Engine) -> Worker {
     world.worker_knowing(&Arc::new(kinds))
 }
 
-async fn taken(worker: &Worker, limit: u32) -> BTreeSet<JobId> {
+async fn claim_jobs(worker: &Worker, limit: u32) -> BTreeSet<JobId> {
     let committed = worker.commit(&[], limit).await;
     let taken = committed.claimed.unwrap().into_iter();
     taken.map(|held| held.claimed.job_id).collect()
@@ -64,7 +64,7 @@ async fn an_overdue_job_that_cannot_be_failed_blocks_no_other_claim(world: Engin
     let mut found = BTreeSet::new();
     for _ in 0..3 {
         world.tick(1);
-        found.extend(taken(&worker, 1).await);
+        found.extend(claim_jobs(&worker, 1).await);
     }
     assert_eq!(found, BTreeSet::from(more));
 }

@@ -9,7 +9,7 @@ use core_domain::port::{Mode, Persisted, Within, transact};
 use core_domain::provisioning::{
     HoldScope, Job, JobEvent, JobEventQuery, JobLane, JobStatus, JobTransition,
 };
-use core_domain::use_case::provisioning::{Unsupervised, enqueue};
+use core_domain::use_case::provisioning::{NoSupervisor, enqueue};
 use futures_util::future::join_all;
 
 use super::audit::invariants_hold;
@@ -114,7 +114,7 @@ async fn no_claim_begins_after_a_hold_is_set(world: Engine) {
         invariants_hold(&world).await;
         world.hold(&scope, false).await;
         for claimed in &early {
-            world.worker().run(claimed, &Unsupervised).await.unwrap();
+            world.worker().run(claimed, &NoSupervisor).await.unwrap();
         }
         while world.status(&id).await != JobStatus::Completed {
             world.run_one().await;
@@ -131,7 +131,7 @@ async fn lanes_take_turns(world: Engine) {
     for _ in 0..12 {
         let worker = world.worker();
         let claimed = worker.claim(1).await.unwrap().remove(0);
-        worker.run(&claimed, &Unsupervised).await.unwrap();
+        worker.run(&claimed, &NoSupervisor).await.unwrap();
         served.push(world.job(&claimed.job_id).await.lane);
         world.tick(1);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::{Error, JobId, StoreError};
 use core_domain::provisioning::{HoldScope, JobStatus};
-use core_domain::use_case::provisioning::{Outcome, Unsupervised};
+use core_domain::use_case::provisioning::{NoSupervisor, Outcome};
 use futures_util::future::join_all;
 
 use super::audit::invariants_hold;
@@ -29,7 +29,7 @@ async fn six_workers_run_each_of_forty_jobs_once(world: Engine) {
             let worker = world.worker();
             tokio::spawn(async move {
                 loop {
-                    match worker.run_one(&Unsupervised).await {
+                    match worker.run_one(&NoSupervisor).await {
                         Ok(Outcome::Idle) => break,
                         // Another worker was quicker to claim. The driver would retry as well.
                         Ok(_) | Err(Error::Store(StoreError::Retry(_))) => {}
@@ -59,7 +59,7 @@ async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
         let command = [JobCommand::Cancel, JobCommand::ForceComplete][round % 2];
         let (worker, operator, target) = (world.worker(), Arc::clone(&world), id.clone());
         let operation = tokio::spawn(async move { operator.operate(command, &target).await });
-        let outcome = worker.run_one(&Unsupervised).await.unwrap();
+        let outcome = worker.run_one(&NoSupervisor).await.unwrap();
         let answer = operation.await.unwrap();
         let job = world.job(&id).await;
         if let Ok(answered) = answer {
@@ -93,7 +93,7 @@ async fn order_of(world: &Engine, jobs: usize) -> Vec<JobId> {
         let claimed = world.worker().claim(9).await.unwrap();
         assert_eq!(claimed.len(), 1, "one running job per lane");
         let run = world.worker();
-        run.run(&claimed[0], &Unsupervised).await.unwrap();
+        run.run(&claimed[0], &NoSupervisor).await.unwrap();
         order.push(claimed[0].job_id.clone());
     }
     order

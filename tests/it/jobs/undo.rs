@@ -8,7 +8,7 @@ use core_domain::provisioning::{
     DEFAULT_LEASE, FailureKind, FirstObservation, Job, JobEvent, JobEventQuery, JobStatus,
     JobTransition, Report, StepStatus,
 };
-use core_domain::use_case::provisioning::{Claim, JobKind, Outcome, Unsupervised, Worker};
+use core_domain::use_case::provisioning::{Claim, JobKind, NoSupervisor, Outcome, Worker};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -103,7 +103,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     world.provider.put(&format!("{id}-site"));
     world.tick((DEFAULT_LEASE + MAX_STEP_DURATION).as_secs() - 1);
     assert_eq!(world.run_one().await, Outcome::Idle);
-    let stale = worker.run(&claimed, &Unsupervised).await.unwrap();
+    let stale = worker.run(&claimed, &NoSupervisor).await.unwrap();
     assert_eq!(stale, Outcome::LeaseLost);
     world.operate(JobCommand::Retry, &undo.id).await.unwrap();
     assert_eq!(
@@ -186,7 +186,7 @@ async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
     let claimed = world.worker().claim(1).await.unwrap().remove(0);
     assert_eq!(claimed.job_id, undo.id);
     still().await;
-    world.worker().run(&claimed, &Unsupervised).await.unwrap();
+    world.worker().run(&claimed, &NoSupervisor).await.unwrap();
     assert_eq!(world.status(&undo.id).await, JobStatus::Completed);
     world.operate(JobCommand::ForceComplete, &id).await.unwrap();
     let forced = world.job(&id).await;

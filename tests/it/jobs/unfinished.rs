@@ -12,8 +12,8 @@ use core_domain::provisioning::{
 use core_domain::registry::ResourceType;
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Kinds, Observation, Outcome, StepContext, StepError, Steps,
-    Unsupervised,
+    JobContext, JobKind, JobStep, Kinds, NoSupervisor, Observation, Outcome, StepContext,
+    StepError, Steps,
 };
 use serde_json::json;
 
@@ -109,7 +109,7 @@ async fn an_unfinished_step_continues_after_other_lanes_without_counting_an_atte
     let (behind, other) = (world.create_plain(0).await, world.create_plain(1).await);
     let run = async || {
         world.tick(1);
-        worker.run_one(&Unsupervised).await.unwrap()
+        worker.run_one(&NoSupervisor).await.unwrap()
     };
     assert_eq!(run().await, Outcome::Left(JobStatus::Queued));
     let job = world.job(&id).await;
@@ -150,7 +150,7 @@ async fn progress_resets_the_count_of_failures(world: Engine) {
     let most = all.len();
     world.provider.script(all);
     for _ in 0..most {
-        worker.run_one(&Unsupervised).await.unwrap();
+        worker.run_one(&NoSupervisor).await.unwrap();
         world.tick(300);
     }
     let job = world.job(&id).await;

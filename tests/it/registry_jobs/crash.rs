@@ -1,7 +1,7 @@
 //! A worker that dies between any two units of work, a store that fails any call, and a provider that does not reply.
 
 use core_domain::provisioning::JobStatus;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use core_local::FaultMoment;
 
 use crate::world::Platforms;
@@ -47,7 +47,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_platform_is_provisioned() {
         let done = world.set_up("engines").await;
         store.fail_call(call);
         // The failure ends the work on the job; the checks below read its state.
-        let _ = world.worker().run_one(&Unsupervised).await;
+        let _ = world.worker().run_one(&NoSupervisor).await;
         if !store.has_failed() {
             assert!(call > 100, "a run has only {call} calls");
             return;

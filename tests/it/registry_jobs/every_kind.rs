@@ -22,7 +22,7 @@ async fn every_kind_has_its_effect_on_every_store(world: Platforms) {
         request: Request::Stack,
         undoes: true,
     }
-    .prepared(&world)
+    .create_platform(&world)
     .await;
     let before = Snapshot::of(&world, platform).await;
     let mut others = before.others.clone();
@@ -72,7 +72,7 @@ async fn every_kind_has_its_effect_on_every_store(world: Platforms) {
 async fn after_a_crash_anywhere_a_job_of_any_kind_ends_like_an_undisturbed_run() {
     for scenario in SCENARIOS {
         let prepared = scenario.prepare().await;
-        let (undisturbed, _) = prepared.undisturbed().await;
+        let (undisturbed, _) = prepared.run_undisturbed().await;
         for units in 1.. {
             let world = prepared.world().await;
             let job = prepared.ask(&world).await;
@@ -94,7 +94,7 @@ async fn after_a_crash_anywhere_a_job_of_any_kind_ends_like_an_undisturbed_run()
 async fn a_call_without_a_reply_is_repeated_without_further_effect() {
     for scenario in SCENARIOS {
         let prepared = scenario.prepare().await;
-        let (undisturbed, calls) = prepared.undisturbed().await;
+        let (undisturbed, calls) = prepared.run_undisturbed().await;
         let mut met = 0;
         for (call, number, moment) in each_call(&calls, &[FaultMoment::Before, FaultMoment::Done]) {
             let world = prepared.world().await;
@@ -129,7 +129,7 @@ fn each_call(
 async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
     for scenario in SCENARIOS {
         let prepared = scenario.prepare().await;
-        let (undisturbed, calls) = prepared.undisturbed().await;
+        let (undisturbed, calls) = prepared.run_undisturbed().await;
         for (call, number, _) in each_call(&calls, &[FaultMoment::Before]) {
             let world = prepared.world().await;
             let job = prepared.ask(&world).await;
@@ -152,7 +152,7 @@ async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
 async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
     for scenario in SCENARIOS.into_iter().filter(|scenario| scenario.undoes) {
         let prepared = scenario.prepare().await;
-        let (undisturbed, _) = prepared.undisturbed().await;
+        let (undisturbed, _) = prepared.run_undisturbed().await;
         for units in 0.. {
             let world = prepared.world().await;
             let before = prepared.snapshot(&world).await;
@@ -192,7 +192,7 @@ async fn the_workers_of_a_stack_are_bound_to_its_stores_and_run_its_scripts() {
         request: Request::App,
         undoes: true,
     };
-    let platform = scenario.prepared(&world).await;
+    let platform = scenario.create_platform(&world).await;
     let entries = world.entries(&platform, false).await;
     let named = |service: &str, kind: ResourceType| {
         let mut entries = entries.iter();

@@ -8,7 +8,7 @@ use core_domain::registry::{
     FeatureActivationQuery, FeatureId, FeatureStatus, NewFeatureId, Platform,
 };
 use core_domain::testing::RecordKey;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use core_domain::use_case::registry::feature;
 use core_local::FaultMoment;
 
@@ -124,7 +124,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_feature_is_created() {
         activate(&world, platform).await;
         store.fail_call(call);
         // The failure ends the work on the job; the checks below read its state.
-        let _ = world.worker().run_one(&Unsupervised).await;
+        let _ = world.worker().run_one(&NoSupervisor).await;
         if !store.has_failed() {
             assert!(call > 30, "a run has only {call} calls");
             return;

@@ -1,6 +1,6 @@
 //! The jobs of the registry on every store, with the local provider.
 
-mod auth;
+mod auth_worker;
 mod crash;
 mod every_kind;
 mod features;

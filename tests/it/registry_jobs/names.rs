@@ -82,7 +82,7 @@ async fn deleting_a_feature_keeps_the_stores_of_its_platform(world: Platforms) {
         request: Request::NoFeatureNamed("db"),
         undoes: false,
     };
-    let platform = &scenario.prepared(&world).await;
+    let platform = &scenario.create_platform(&world).await;
     let entity = &tenant(&world, platform).await;
     make(&world, ResourceType::D1, "own-data", platform.as_str()).await;
     let mut own = by_hand((ResourceType::D1, "own-data"), Environment::Prod);

@@ -9,7 +9,7 @@ use core_domain::registry::{
     Onboarding, OnboardingStatus, OnboardingTier, Platform, PlatformQuery, StartOnboarding,
 };
 use core_domain::use_case::iam::session;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use core_domain::use_case::registry::onboarding;
 
 use crate::world::{Platforms, on_every_store};
@@ -70,7 +70,7 @@ async fn an_onboarding_ends_with_its_jobs(world: Platforms) {
     let platforms = worker.claim(1).await.unwrap().remove(0);
     assert_eq!(onboarding_state(&world, &begun).await.1, JobStatus::Waiting);
     // The platform's own job ends, and the onboarding that waits for it continues at once.
-    worker.run(&platforms, &Unsupervised).await.unwrap();
+    worker.run(&platforms, &NoSupervisor).await.unwrap();
     assert_eq!(onboarding_state(&world, &begun).await.1, JobStatus::Queued);
     world.until_idle().await;
     ended_well(&world, &cx, &begun, "no fault").await;

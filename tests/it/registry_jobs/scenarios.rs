@@ -16,7 +16,7 @@ use core_domain::use_case::registry::workspace_stack::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
 use core_domain::use_case::registry::{
-    auth, custom_domain, dns_record, entity, feature, platform, resource,
+    auth_worker, custom_domain, dns_record, entity, feature, platform, resource,
 };
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
@@ -136,7 +136,7 @@ pub(super) const SCENARIOS: [Scenario; 18] = [
 
 impl Scenario {
     /// Creates a platform with the required resources and nothing else, besides objects of other owners.
-    pub(super) async fn prepared(self, world: &Platforms) -> PlatformId {
+    pub(super) async fn create_platform(self, world: &Platforms) -> PlatformId {
         publish(world).await;
         let other = world.set_up_by("bob@example.org", "looms").await;
         for request in [
@@ -170,10 +170,10 @@ impl Scenario {
     }
 
     /// Prepares a platform once, for many runs.
-    pub(super) async fn prepare(self) -> Prepared {
+    pub(super) async fn prepare(self) -> PreparedScenario {
         let world = Platforms::memory().await;
-        let platform = self.prepared(&world).await;
-        Prepared {
+        let platform = self.create_platform(&world).await;
+        PreparedScenario {
             scenario: self,
             platform,
             image: world.image(),
@@ -182,17 +182,17 @@ impl Scenario {
 }
 
 /// A scenario and its prepared platform.
-pub(super) struct Prepared {
+pub(super) struct PreparedScenario {
     scenario: Scenario,
     pub(super) platform: PlatformId,
     image: Image,
 }
 
-impl Prepared {
+impl PreparedScenario {
     /// Returns a world in which the platform is prepared and nothing has been requested. Use one world at a time: they
     /// share a clock.
     pub(super) async fn world(&self) -> Platforms {
-        Platforms::restored(&self.image).await
+        Platforms::from_image(&self.image).await
     }
 
     /// Sends the request. Returns the id of the job.
@@ -206,7 +206,7 @@ impl Prepared {
     }
 
     /// Returns the result of an undisturbed run, and the number of its calls of the provider.
-    pub(super) async fn undisturbed(&self) -> (Snapshot, Calls) {
+    pub(super) async fn run_undisturbed(&self) -> (Snapshot, Calls) {
         let (world, scenario) = (self.world().await, self.scenario);
         let mut before = self.snapshot(&world).await;
         if matches!(scenario.request, Request::Deprovision | Request::HardDelete) {
@@ -326,7 +326,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         }
         Request::Provision => world.provision(platform, environment).await,
         Request::Deprovision => world.deprovision(platform, environment).await,
-        Request::Auth => as_operator!(world, platform, |cx, scope, uow| auth::upgrade(
+        Request::Auth => as_operator!(world, platform, |cx, scope, uow| auth_worker::upgrade(
             cx, scope, uow
         ))
         .id
@@ -338,19 +338,19 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(world, platform, |cx, scope, uow| dns_record::delete(
                 cx, scope, uow, stack, id
             ));
-            queued(world, platform, "dns.remove").await
+            unfinished_job(world, platform, "dns.remove").await
         }
         Request::Suspend => {
             as_operator!(world, platform, |cx, scope, uow| platform::suspend(
                 cx, scope, uow, None
             ));
-            queued(world, platform, "platform.hostnames").await
+            unfinished_job(world, platform, "platform.hostnames").await
         }
         Request::Restore => {
             as_operator!(world, platform, |cx, scope, uow| platform::restore(
                 cx, scope, uow, None
             ));
-            queued(world, platform, "platform.hostnames").await
+            unfinished_job(world, platform, "platform.hostnames").await
         }
         Request::Domain => ask_for_domain(world, platform).await,
         Request::NoDomain => {
@@ -358,14 +358,14 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(world, platform, |cx, scope, uow| custom_domain::delete(
                 cx, scope, uow, domain
             ));
-            queued(world, platform, "domain.remove").await
+            unfinished_job(world, platform, "domain.remove").await
         }
         Request::Cascade => {
             let entity = &tenant(world, platform).await;
             as_operator!(world, platform, |cx, scope, uow| entity::delete(
                 cx, scope, uow, entity, true
             ));
-            queued(world, platform, "entity.remove").await
+            unfinished_job(world, platform, "entity.remove").await
         }
         Request::Forget => {
             let mut entries = world.entries(platform, false).await.into_iter();
@@ -380,7 +380,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         }
         Request::HardDelete => {
             world.hard_delete(platform).await;
-            queued(world, platform, "platform.deprovision").await
+            unfinished_job(world, platform, "platform.deprovision").await
         }
         Request::Repair => {
             inject_drift(world, platform).await;
@@ -455,7 +455,7 @@ fn hostname(platform: &PlatformId, zone: &str) -> Hostname {
 }
 
 /// Returns the unfinished job of a kind for the platform.
-async fn queued(world: &Platforms, platform: &PlatformId, kind: &str) -> JobId {
+async fn unfinished_job(world: &Platforms, platform: &PlatformId, kind: &str) -> JobId {
     let mut jobs = world.jobs().await;
     jobs.retain(|job| job.kind == kind && job.platform_id.as_ref() == Some(platform));
     jobs.retain(|job| !job.status.is_terminal());

@@ -73,13 +73,13 @@ impl Story<'_> {
         for body in bodies {
             for token in [self.token.clone(), SERVICE_KEY.to_owned()] {
                 let call = Call::upload(path, "application/json", body.clone());
-                self.refused("iam", path, call.bearer(&token)).await;
+                self.expect_refusal("iam", path, call.bearer(&token)).await;
             }
         }
         let form = format!("{field}={secret}&{field}={secret}&%zz={secret}");
         for kind in ["application/x-www-form-urlencoded", "text/plain", "x/"] {
             let call = Call::upload(path, kind, form.clone());
-            self.refused("iam", path, call).await;
+            self.expect_refusal("iam", path, call).await;
         }
         let queried = format!("{path}?{field}={secret}&limit={secret}");
         for (service, queried) in [
@@ -87,14 +87,15 @@ impl Story<'_> {
             ("gateway", format!("/api/v1/iam{queried}")),
         ] {
             let call = Call::post(queried, &json!({ field: secret }));
-            self.refused(service, path, call.bearer(SERVICE_KEY)).await;
+            self.expect_refusal(service, path, call.bearer(SERVICE_KEY))
+                .await;
         }
         let elsewhere = Call::new(Method::PUT, format!("{path}?{field}={secret}"));
-        self.refused("iam", path, elsewhere).await;
+        self.expect_refusal("iam", path, elsewhere).await;
     }
 
     /// Sends a call to an existing path, and checks that it is refused.
-    async fn refused(&mut self, service: &str, path: &str, call: Call) {
+    async fn expect_refusal(&mut self, service: &str, path: &str, call: Call) {
         let sent = format!("{call:?}");
         let status = self.send(service, call).await.status;
         let unknown = UNKNOWN
@@ -151,7 +152,7 @@ impl Story<'_> {
             "magic-link/verify?token=MADE&callbackURL=//MADE",
         ] {
             let call = Call::get(format!("/api/auth/{}", path.replace("MADE", made_up)));
-            self.refused("iam", path, call).await;
+            self.expect_refusal("iam", path, call).await;
         }
     }
 
@@ -175,7 +176,8 @@ impl Story<'_> {
             ("/two-factor", format!("code={password}")),
         ] {
             let call = Call::upload(path, "application/x-www-form-urlencoded", form);
-            self.refused("iam", path, call.header("origin", IAM)).await;
+            self.expect_refusal("iam", path, call.header("origin", IAM))
+                .await;
         }
     }
 

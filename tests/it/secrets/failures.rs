@@ -139,7 +139,8 @@ impl Story<'_> {
             }
         }
         if let Some(code) = answer.json["user_code"].as_str() {
-            self.marks.kept("a user code of a later answer", code);
+            self.marks
+                .stored_text("a user code of a later answer", code);
         }
         let _ = self.cookies(&answer);
         answer

@@ -33,7 +33,7 @@ impl Marks {
     }
 
     /// Adds a secret that only the store may keep in plain text.
-    pub(super) fn kept(&mut self, what: &'static str, secret: &str) {
+    pub(super) fn stored_text(&mut self, what: &'static str, secret: &str) {
         self.mark(what, secret, true);
     }
 

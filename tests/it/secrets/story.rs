@@ -283,7 +283,8 @@ impl<'s> Story<'s> {
             .await
             .expect(200);
         self.marks.text("a device code", codes.text("device_code"));
-        self.marks.kept("a user code", codes.text("user_code"));
+        self.marks
+            .stored_text("a user code", codes.text("user_code"));
         codes.text("device_code").clone_into(&mut self.device_code);
         let page = format!("/device?user_code={}", codes.text("user_code"));
         let page = Call::get(page).header("cookie", &self.cookie);
@@ -298,8 +299,8 @@ impl<'s> Story<'s> {
         let decided = self.post("/oauth/device/authorize", decide).await;
         let _ = decided.expect(200);
         let tokens = self.anonymous(path, poll).await.expect(200);
-        let second = self.refreshed(&tokens).await.expect(200);
-        let third = self.refreshed(&second).await.expect(200);
+        let second = self.refresh_tokens(&tokens).await.expect(200);
+        let third = self.refresh_tokens(&second).await.expect(200);
         third
             .text("refresh_token")
             .clone_into(&mut self.refresh_token);
@@ -307,11 +308,11 @@ impl<'s> Story<'s> {
         let whoami = whoami.bearer(third.text("access_token"));
         let shown = self.send("iam", whoami).await.expect(200);
         assert_eq!(shown.text("email"), ADA);
-        let reused = self.refreshed(&tokens).await;
+        let reused = self.refresh_tokens(&tokens).await;
         let _ = reused.expect(400);
     }
 
-    async fn refreshed(&mut self, tokens: &Answer) -> Answer {
+    async fn refresh_tokens(&mut self, tokens: &Answer) -> Answer {
         for (what, name) in [
             ("an access token", "access_token"),
             ("a refresh token", "refresh_token"),

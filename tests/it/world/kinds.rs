@@ -110,7 +110,7 @@ impl JobKind for Undoable {
 pub(crate) struct MakePatiently(&'static str);
 
 impl MakePatiently {
-    async fn known(
+    async fn wait_for_url(
         cx: &StepContext<'_, Undoable>,
         made: ProviderObject,
     ) -> Result<Value, StepError> {
@@ -140,14 +140,14 @@ impl JobStep<Undoable> for MakePatiently {
     ) -> Result<Observation<Value>, StepError> {
         let object = MakeObject(self.0).object(cx);
         match cx.infrastructure.observe(&object).await? {
-            Some(made) => Ok(Observation::Present(Self::known(cx, made).await?)),
+            Some(made) => Ok(Observation::Present(Self::wait_for_url(cx, made).await?)),
             None => Ok(Observation::Absent),
         }
     }
 
     async fn apply(&self, cx: &StepContext<'_, Undoable>) -> Result<Value, StepError> {
         let made = MakeObject(self.0).make(cx).await?;
-        Self::known(cx, made).await
+        Self::wait_for_url(cx, made).await
     }
 
     async fn record(

@@ -21,7 +21,7 @@ use core_domain::kernel::{Caller, Context, DlqEntryId, Entropy, JobId, Result, S
 use core_domain::port::{Infrastructure, Mode, Persisted, Store, UnitOfWork, Within, transact};
 use core_domain::provisioning::{HoldScope, Job, JobQuery, JobStatus};
 use core_domain::testing::{ManualClock, MemoryBlobs, SeededEntropy};
-use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
+use core_domain::use_case::provisioning::{self, Kinds, NoSupervisor, Outcome, Worker};
 use core_testkit::OpenStore;
 
 pub(crate) use call::Call;
@@ -30,7 +30,7 @@ pub(crate) use engine::{Engine, FaultyEngine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
 pub(crate) use platforms::{Calls, Image, Platforms, as_operator};
-pub(crate) use process::{Server, built, checked_configuration, run};
+pub(crate) use process::{Server, build_binary, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
 pub(crate) use stores::{DyingStore, YieldingStore, on_every_store};
@@ -126,7 +126,7 @@ impl<P: Infrastructure + 'static> World<P> {
 
     /// Claims a job, if there is one, and works on it.
     pub(crate) async fn run_one(&self) -> Outcome {
-        self.worker().run_one(&Unsupervised).await.unwrap()
+        self.worker().run_one(&NoSupervisor).await.unwrap()
     }
 
     /// Works until every job has ended. The clock advances when no job can be claimed.
@@ -148,7 +148,7 @@ impl<P: Infrastructure + 'static> World<P> {
     pub(crate) async fn dies_after(&self, units: i64) -> bool {
         let dying = DyingStore::after(units, Arc::clone(&self.store));
         let worker = self.worker_over(dying, &self.kinds);
-        worker.run_one(&Unsupervised).await.is_err()
+        worker.run_one(&NoSupervisor).await.is_err()
     }
 
     /// Works on all jobs until the process dies after `units` units of work in total. Returns whether it died.
@@ -156,7 +156,7 @@ impl<P: Infrastructure + 'static> World<P> {
         let dying = DyingStore::after(units, Arc::clone(&self.store));
         let worker = self.worker_over(dying, &self.kinds);
         for _ in 0..400 {
-            match worker.run_one(&Unsupervised).await {
+            match worker.run_one(&NoSupervisor).await {
                 Err(_) => return true,
                 Ok(Outcome::Idle) => {}
                 Ok(_) => continue,

@@ -151,7 +151,7 @@ impl Platforms {
 
     /// Returns platforms in the state of the image, a second later. All platforms of an image share one clock, so that
     /// only the last ones can be used.
-    pub(crate) async fn restored(image: &Image) -> Self {
+    pub(crate) async fn from_image(image: &Image) -> Self {
         // The random numbers start again, so new ids differ from those of the image by the time alone.
         image.clock.set(image.now.plus(Duration::from_secs(1)));
         let opened = OpenStore::over_memory(image.rows.copy());

@@ -21,12 +21,12 @@ use super::{Call, SERVICE_KEY};
 
 /// The path of the server's binary.
 fn binary() -> PathBuf {
-    built("core-server")
+    build_binary("core-server")
 }
 
 /// Returns the path of the binary with this name. Cargo builds binaries of other packages only on request, so this runs
 /// cargo once, for all targets, so that the output of `tests/run` is reused.
-pub(crate) fn built(name: &str) -> PathBuf {
+pub(crate) fn build_binary(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let status = core_tests::cargo()
@@ -205,7 +205,7 @@ impl Server {
     }
 
     /// Waits until the process has ended after a signal. Returns its exit status.
-    pub(crate) async fn ended(mut self) -> std::process::ExitStatus {
+    pub(crate) async fn wait_for_exit(mut self) -> std::process::ExitStatus {
         self.child.wait().await.unwrap()
     }
 

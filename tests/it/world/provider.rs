@@ -135,7 +135,7 @@ impl FakeProvider {
     }
 
     /// The number of seconds that have passed.
-    pub(crate) fn elapsed(&self) -> u64 {
+    pub(crate) fn elapsed_seconds(&self) -> u64 {
         self.state().elapsed
     }
 
@@ -197,13 +197,13 @@ impl FakeProvider {
     }
 
     /// Returns an object. Its URL may be known only later.
-    fn provisioned(&self, name: &str) -> ProviderObject {
+    fn object(&self, name: &str) -> ProviderObject {
         let calm = self.state().calm;
         let known = |rng: &Rng| calm || rng.below(3) > 0;
         let url = self.rng.as_ref().is_none_or(known);
         ProviderObject {
             url: url.then(|| format!("https://{name}.test")),
-            ..provisioned(name)
+            ..object_without_url(name)
         }
     }
 
@@ -214,7 +214,7 @@ impl FakeProvider {
     }
 }
 
-pub(crate) fn provisioned(name: &str) -> ProviderObject {
+pub(crate) fn object_without_url(name: &str) -> ProviderObject {
     ProviderObject {
         id: format!("id-{name}"),
         url: None,
@@ -227,7 +227,7 @@ fn no_answer() -> ProviderError {
 }
 
 /// Returns the error of a method that no job of these tests calls.
-fn unused() -> ProviderError {
+fn unused_method_error() -> ProviderError {
     ProviderError::Permanent("the fake provider has only objects".into())
 }
 
@@ -239,7 +239,7 @@ impl Infrastructure for FakeProvider {
     ) -> Result<Option<ProviderObject>, ProviderError> {
         self.pause(2).await;
         let known = self.state().objects.contains_key(&resource.name);
-        Ok(known.then(|| self.provisioned(&resource.name)))
+        Ok(known.then(|| self.object(&resource.name)))
     }
 
     async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {
@@ -269,7 +269,7 @@ impl Infrastructure for FakeProvider {
         }
         self.apply(name, key);
         self.pause(4).await;
-        Ok(self.provisioned(name))
+        Ok(self.object(name))
     }
 
     async fn remove(&self, resource: &ResourceRef, _: &str) -> Result<(), ProviderError> {
@@ -292,7 +292,7 @@ impl Infrastructure for FakeProvider {
     }
 
     async fn deploy_site(&self, _: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn site_deployment(
@@ -310,11 +310,11 @@ impl Infrastructure for FakeProvider {
         _: &str,
         _: &[SiteFile],
     ) -> Result<SiteStorage, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn clean_up(&self) -> Result<u64, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn list_owned(
@@ -323,27 +323,27 @@ impl Infrastructure for FakeProvider {
         _: ResourceType,
         _: Option<String>,
     ) -> Result<OwnedObjects, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn set_secrets(&self, _: &SetSecrets) -> Result<(), ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn secret_names(&self, _: &ResourceRef) -> Result<Vec<String>, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn get_route(&self, _: &str) -> Result<Option<Route>, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn route_hostname(&self, _: &RouteHostname) -> Result<Route, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn remove_route(&self, _: &str, _: &ResourceRef) -> Result<(), ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn get_served_hostname(
@@ -352,15 +352,15 @@ impl Infrastructure for FakeProvider {
         _: &str,
         _: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn serve_hostname(&self, _: &ServeHostname) -> Result<ServedHostname, ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     async fn stop_serving(&self, _: &str, _: &str, _: &ResourceRef) -> Result<(), ProviderError> {
-        Err(unused())
+        Err(unused_method_error())
     }
 
     fn refuses_suspended(&self) -> bool {

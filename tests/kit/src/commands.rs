@@ -1,7 +1,7 @@
 //! Commands of operators for jobs.
 
 use core_domain::access::{authorize_job, authorize_operator};
-use core_domain::kernel::{Context, DlqEntryId, JobId, Result, Stored, grant};
+use core_domain::kernel::{Context, DlqEntryId, JobId, Result, Stored, permission};
 use core_domain::port::{Store, transact};
 use core_domain::provisioning::Job;
 use core_domain::use_case::provisioning::{self, Kinds};
@@ -42,7 +42,7 @@ pub async fn run_command(
                     provisioning::force_complete(cx, operator, uow, kinds, job).await
                 }
                 JobCommand::Signal => {
-                    let job = authorize_job::<grant::JobCreate>(cx, uow, job).await?;
+                    let job = authorize_job::<permission::JobCreate>(cx, uow, job).await?;
                     provisioning::signal(cx, &job, uow, kinds).await
                 }
             }

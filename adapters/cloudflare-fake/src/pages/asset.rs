@@ -21,7 +21,7 @@ const TOO_LARGE: Refusal = Refusal::new(
 );
 const NO_BASE64: Refusal = Refusal::new(400, INVALID, "A file is no base64.");
 const NO_HASH: Refusal = Refusal::new(400, INVALID, "A key is no hash.");
-const MOST_FILES: usize = 2000;
+const MAX_FILES: usize = 2000;
 const LARGEST_BUCKET: usize = 40 * 1024 * 1024;
 const LARGEST_FILE: usize = 25 * 1024 * 1024;
 
@@ -124,7 +124,7 @@ fn check_missing(state: &State, request: &Request) -> Reply {
 /// extension.
 fn upload(state: &mut State, request: &Request) -> Reply {
     let uploads: Vec<Upload> = request.json(INVALID)?;
-    if uploads.len() > MOST_FILES {
+    if uploads.len() > MAX_FILES {
         return Err(TOO_MANY);
     }
     let is_hash = |key: &str| {

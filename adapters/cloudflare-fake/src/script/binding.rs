@@ -26,7 +26,7 @@ const NOTHING_TO_INHERIT: Refusal = Refusal::new(
     10057,
     "A binding inherits from a version that has none of its name.",
 );
-const MOST_VARIABLES: usize = 128;
+const MAX_VARIABLES: usize = 128;
 const LONGEST_VARIABLE: usize = 5 * 1024;
 
 /// Returns the bindings of a new version: requested ones, inherited ones, and those kept from the previous version.
@@ -107,7 +107,7 @@ pub(super) fn check_set(bindings: &[Value]) -> Result<(), Refusal> {
         )
     };
     let variables: Vec<_> = bindings.iter().filter(is_variable).collect();
-    if variables.len() > MOST_VARIABLES {
+    if variables.len() > MAX_VARIABLES {
         return Err(TOO_MANY);
     }
     if variables

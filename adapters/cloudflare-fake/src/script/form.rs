@@ -22,7 +22,7 @@ const BAD_MODULE: Refusal =
 const BAD_DATE: Refusal = Refusal::new(400, INVALID, "compatibility_date is no date.");
 const TOO_MANY_TAGS: Refusal = Refusal::new(400, INVALID, "A Worker has at most 8 tags.");
 const TOO_LARGE: Refusal = Refusal::new(413, 10027, "The Worker is larger than allowed.");
-const MOST_TAGS: usize = 8;
+const MAX_TAGS: usize = 8;
 const LARGEST: usize = 64 * 1024 * 1024;
 /// Metadata fields that belong to the script, not to a version.
 const OF_SCRIPT: [&str; 4] = ["tags", "logpush", "observability", "tail_consumers"];
@@ -68,7 +68,7 @@ pub(super) fn parse(state: &State, request: &Request, script: &str) -> Result<Up
         .map_err(|error| Refusal::with(400, INVALID, format!("invalid metadata: {error}")))?;
     let previous = state
         .script(script)
-        .and_then(Script::latest)
+        .and_then(Script::latest_version)
         .map(|version| &version.content);
     let entry = entry(&metadata, &modules)?;
     check(&metadata, &modules)?;
@@ -141,7 +141,7 @@ fn check(metadata: &Metadata, modules: &[Part]) -> Result<(), Refusal> {
     if metadata
         .tags
         .as_ref()
-        .is_some_and(|tags| tags.len() > MOST_TAGS)
+        .is_some_and(|tags| tags.len() > MAX_TAGS)
     {
         return Err(TOO_MANY_TAGS);
     }

@@ -42,7 +42,7 @@ pub(super) fn route(
 
 fn secrets(script: &Script) -> impl Iterator<Item = &Value> {
     let bindings = script
-        .latest()
+        .latest_version()
         .map(|version| version.content.bindings.iter());
     bindings
         .into_iter()
@@ -57,9 +57,9 @@ pub(super) fn edit_bindings(
     edit: impl FnOnce(&mut Vec<Value>) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     let script = &state.scripts[at];
-    let latest = script.latest().ok_or(NOT_FOUND)?;
+    let latest = script.latest_version().ok_or(NOT_FOUND)?;
     if script
-        .deployed()
+        .deployed_version()
         .is_none_or(|version| version.id != latest.id)
     {
         return Err(NOT_LATEST);

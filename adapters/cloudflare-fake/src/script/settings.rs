@@ -15,7 +15,7 @@ const NO_SETTINGS: Refusal = Refusal::new(400, INVALID, "The form has no part na
 
 pub(super) fn view(script: &Script) -> Value {
     let mut view = script_view(script);
-    let Some(content) = script.latest().map(|version| &version.content) else {
+    let Some(content) = script.latest_version().map(|version| &version.content) else {
         return view;
     };
     let names = [
@@ -57,7 +57,7 @@ pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
         let mut asked: Vec<Value> = serde_json::from_value(asked)
             .map_err(|error| Refusal::with(400, INVALID, format!("invalid bindings: {error}")))?;
         let script = &state.scripts[at];
-        let previous: Option<&Content> = script.latest().map(|version| &version.content);
+        let previous: Option<&Content> = script.latest_version().map(|version| &version.content);
         let old = previous
             .map(|content| content.bindings.as_slice())
             .unwrap_or_default();

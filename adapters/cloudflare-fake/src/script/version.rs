@@ -85,7 +85,7 @@ fn create(state: &mut State, at: usize, request: &Request) -> Reply {
     let name = state.scripts[at].name.clone();
     let upload = form::parse(state, request, &name)?;
     add_version(state, at, upload.content);
-    let version = state.scripts[at].latest().map(Version::view);
+    let version = state.scripts[at].latest_version().map(Version::view);
     let mut view = version.unwrap_or_default();
     view["startup_time_ms"] = json!(1);
     ok(view)

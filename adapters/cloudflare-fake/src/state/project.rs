@@ -25,7 +25,7 @@ pub(crate) struct Project {
 }
 
 /// Returns configurations without the values of secrets.
-fn shown(configs: &Value) -> Value {
+fn without_secret_values(configs: &Value) -> Value {
     let mut shown = configs.clone();
     for config in shown.as_object_mut().into_iter().flat_map(Map::values_mut) {
         hide_secrets(&mut config["env_vars"]);
@@ -90,7 +90,7 @@ impl Project {
             "production_branch": self.production_branch,
             "created_on": self.created,
             "build_config": self.build_config,
-            "deployment_configs": shown(&self.configs),
+            "deployment_configs": without_secret_values(&self.configs),
             "canonical_deployment": canonical.map(|deployment| deployment.view(self)),
             "latest_deployment": self.deployments.last().map(|deployment| deployment.view(self)),
             "framework": "",

@@ -86,17 +86,17 @@ impl Content {
 
 impl Script {
     /// Returns the deployed version; `None` before the first deployment.
-    pub(crate) fn deployed(&self) -> Option<&Version> {
+    pub(crate) fn deployed_version(&self) -> Option<&Version> {
         let id = &self.deployments.last()?.versions.first()?["version_id"];
         self.versions.iter().find(|version| *id == *version.id)
     }
 
-    pub(crate) fn latest(&self) -> Option<&Version> {
+    pub(crate) fn latest_version(&self) -> Option<&Version> {
         self.versions.last()
     }
 
     pub(crate) fn info(&self) -> Option<ScriptInfo> {
-        let version = self.deployed()?;
+        let version = self.deployed_version()?;
         let modules = version.content.modules.iter();
         let tags = self.settings.get("tags").and_then(Value::as_array);
         let tags = tags.into_iter().flatten().filter_map(Value::as_str);
@@ -120,7 +120,10 @@ impl Script {
     }
 
     pub(crate) fn secrets(&self) -> BTreeMap<String, String> {
-        let bindings = self.deployed().map(Version::bindings).unwrap_or_default();
+        let bindings = self
+            .deployed_version()
+            .map(Version::bindings)
+            .unwrap_or_default();
         let secrets = bindings
             .iter()
             .filter(|binding| binding::is_secret(binding));
@@ -131,7 +134,10 @@ impl Script {
     }
 
     pub(crate) fn is_bound_to(&self, service: &str) -> bool {
-        let bindings = self.deployed().map(Version::bindings).unwrap_or_default();
+        let bindings = self
+            .deployed_version()
+            .map(Version::bindings)
+            .unwrap_or_default();
         bindings.iter().any(|binding| binding["service"] == service)
     }
 
@@ -146,7 +152,7 @@ impl Script {
             "logpush": self.settings.get("logpush").cloned().unwrap_or(json!(false)),
             "last_deployed_from": "api",
         });
-        if let Some(version) = self.latest() {
+        if let Some(version) = self.latest_version() {
             view["etag"] = json!(version.content.etag());
             view["has_assets"] = json!(false);
             view["has_modules"] = json!(version.content.is_module);

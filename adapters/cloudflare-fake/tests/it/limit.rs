@@ -15,8 +15,8 @@ fn header(reply: &Reply, name: &str) -> String {
     reply.headers[name].to_str().unwrap().to_owned()
 }
 
-/// Creates a world in which time advances only manually, for the fake and for its client.
-async fn limited() -> World {
+/// Creates a world with a rate limit, in which time advances only manually, for the fake and for its client.
+async fn world_with_rate_limit() -> World {
     tokio::time::pause();
     let world = World::start().await;
     world.fake.set_rate_limit(LIMIT);
@@ -25,7 +25,7 @@ async fn limited() -> World {
 
 #[tokio::test]
 async fn client_above_the_limit_is_blocked_for_a_window() {
-    let world = limited().await;
+    let world = world_with_rate_limit().await;
     for remaining in (0..3).rev() {
         let reply = world.get("/user").await;
         assert_eq!(
@@ -45,7 +45,7 @@ async fn client_above_the_limit_is_blocked_for_a_window() {
 
 #[tokio::test]
 async fn requests_of_earlier_windows_do_not_count() {
-    let world = limited().await;
+    let world = world_with_rate_limit().await;
     for _ in 0..3 {
         assert_eq!(world.get("/user").await.status, 200);
     }

@@ -132,16 +132,22 @@ async fn only_missing_files_are_requested_and_production_serves_them() {
         ),
         (&json!("production"), &json!("queued"))
     );
-    assert_eq!(world.fake.hosted("site", "/index.html"), None);
+    assert_eq!(world.fake.pages_file("site", "/index.html"), None);
     assert_eq!(
         await_end(&world, &deployment["id"]).await,
         ("deploy".to_owned(), "success".to_owned())
     );
-    assert_eq!(world.fake.hosted("site", "/index.html").unwrap(), PAGE.1);
+    assert_eq!(
+        world.fake.pages_file("site", "/index.html").unwrap(),
+        PAGE.1
+    );
     let preview = world.deploy("site", &json!({}), "topic").await.result();
     await_end(&world, &preview["id"]).await;
     assert_eq!(preview["environment"], "preview");
-    assert_eq!(world.fake.hosted("site", "/index.html").unwrap(), PAGE.1);
+    assert_eq!(
+        world.fake.pages_file("site", "/index.html").unwrap(),
+        PAGE.1
+    );
     let all = world.get(&format!("{SITE}/deployments")).await.result();
     assert_eq!(
         (&all[0]["id"], &all[1]["id"]),
@@ -279,7 +285,7 @@ async fn failed_deployment_has_its_reason_in_the_last_log_line() {
     let logs = world.get(&format!("{path}/history/logs")).await.result();
     let last = logs["data"].as_array().unwrap().last().unwrap();
     assert_eq!(last["line"], "Error: out of luck");
-    assert_eq!(world.fake.hosted("site", "/index.html"), None);
+    assert_eq!(world.fake.pages_file("site", "/index.html"), None);
 }
 
 #[tokio::test]

@@ -120,8 +120,8 @@ impl UploadPlan {
         Ok(plan)
     }
 
-    /// Returns the files that are uploaded.
-    pub(super) fn uploaded(&self) -> impl Iterator<Item = &Asset> {
+    /// Returns the files to upload.
+    pub(super) fn files_to_upload(&self) -> impl Iterator<Item = &Asset> {
         self.assets.iter().flatten()
     }
 }
@@ -246,7 +246,10 @@ mod tests {
         .into_iter()
         .collect();
         let plan = UploadPlan::read(&site).unwrap();
-        let paths: Vec<_> = plan.uploaded().map(|asset| asset.path.as_str()).collect();
+        let paths: Vec<_> = plan
+            .files_to_upload()
+            .map(|asset| asset.path.as_str())
+            .collect();
         assert_eq!(paths, ["index.html", "sub/_headers", "functions"]);
         assert_eq!(plan.assets.len(), 8);
         let settings: Vec<_> = plan.settings.iter().map(|(name, _)| *name).collect();

@@ -61,7 +61,7 @@ async fn read(site: Arc<dyn Site>) -> Result<UploadPlan, ProviderError> {
 /// Builds the form that creates a deployment: the manifest of its files, the branch and the deployment key.
 fn form(upload: &SiteUpload, plan: &UploadPlan) -> Result<(String, Bytes), ProviderError> {
     let manifest: BTreeMap<_, _> = plan
-        .uploaded()
+        .files_to_upload()
         .map(|asset| (format!("/{}", asset.path), asset.hash.as_str()))
         .collect();
     let manifest = serde_json::to_string(&manifest)

@@ -34,7 +34,10 @@ pub(super) async fn transfer(
     plan: Arc<UploadPlan>,
     permits: Arc<Semaphore>,
 ) -> Result<(), ProviderError> {
-    let hashes: BTreeSet<&str> = plan.uploaded().map(|asset| asset.hash.as_str()).collect();
+    let hashes: BTreeSet<&str> = plan
+        .files_to_upload()
+        .map(|asset| asset.hash.as_str())
+        .collect();
     let body = json!({ "hashes": hashes });
     let asked = call("pages.check_missing", "check-missing").json(&body);
     let missing: BTreeSet<String> = tokens.send(&asked).await?;

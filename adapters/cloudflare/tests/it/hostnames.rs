@@ -1,7 +1,7 @@
 //! Tests of hostnames: platform hostnames serve workers and sites, customers' hostnames get certificates, and no
 //! hostname is taken from another owner.
 
-use core_cloudflare_fake::{Fault, Kind, Visited};
+use core_cloudflare_fake::{Fault, HostnameTarget, Kind};
 use core_domain::port::{
     HostnameState, Infrastructure, ObjectRequest, ProviderError, ResourceRef, RouteHostname,
     ServeHostname,
@@ -413,11 +413,11 @@ async fn customer_hostname_serves_its_target_until_it_is_stopped() {
     for (of, visited) in [
         (
             ResourceType::Worker,
-            Visited::Worker(resource(ResourceType::Worker).name),
+            HostnameTarget::Worker(resource(ResourceType::Worker).name),
         ),
         (
             ResourceType::Pages,
-            Visited::Project(resource(ResourceType::Pages).name),
+            HostnameTarget::Project(resource(ResourceType::Pages).name),
         ),
     ] {
         let world = World::new().await;
@@ -476,7 +476,7 @@ async fn missing_route_of_a_customer_hostname_is_restored_by_a_new_request() {
         .serve_hostname(&serve(OWNER))
         .await
         .unwrap();
-    let reached = Visited::Worker(worker().name);
+    let reached = HostnameTarget::Worker(worker().name);
     assert_eq!(world.fake.visit(CUSTOMERS), Some(reached));
 }
 

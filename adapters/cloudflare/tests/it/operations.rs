@@ -119,7 +119,7 @@ fn front_page() -> core_domain::port::SiteUpload {
 }
 
 /// Polls until a deployment is active or failed.
-pub(crate) async fn settled(world: &World, key: &str) -> SiteDeployment {
+pub(crate) async fn wait_for_deployment(world: &World, key: &str) -> SiteDeployment {
     let project = resource(ResourceType::Pages).name;
     for _ in 0..20 {
         let found = world
@@ -247,8 +247,8 @@ impl Operation {
             O::Remove(of) => assert_eq!(count(kind(of)), 0),
             O::DeploySite => {
                 let project = resource(ResourceType::Pages).name;
-                settled(world, "key-1").await;
-                let hosted = world.fake.hosted(&project, "/index.html");
+                wait_for_deployment(world, "key-1").await;
+                let hosted = world.fake.pages_file(&project, "/index.html");
                 assert_eq!(hosted.unwrap(), "<h1>hi</h1>\n");
             }
             O::SetSecrets(of) => {

@@ -12,7 +12,7 @@ use core_domain::testing::MemorySite;
 use http::Method;
 use serde_json::json;
 
-use crate::operations::settled;
+use crate::operations::wait_for_deployment;
 use crate::world::{NOW, OWNER, World, request, resource, site, upload};
 
 fn project() -> String {
@@ -47,10 +47,13 @@ async fn deployed_site_serves_the_uploaded_files() {
         .await;
     let deployed = deployed.unwrap();
     assert_eq!(deployed.state, SiteState::Deploying);
-    let live = settled(&world, "key-1").await;
+    let live = wait_for_deployment(&world, "key-1").await;
     assert_eq!((live.state, live.id), (SiteState::Active, deployed.id));
     for (path, content) in files {
-        let hosted = world.fake.hosted(&project(), &format!("/{path}")).unwrap();
+        let hosted = world
+            .fake
+            .pages_file(&project(), &format!("/{path}"))
+            .unwrap();
         assert_eq!(hosted, content, "{path}");
     }
 }
@@ -61,17 +64,20 @@ async fn repeated_deployment_neither_duplicates_nor_restores_it() {
     let (first, second) = (site([("index.html", "1")]), site([("index.html", "2")]));
     let one = upload(first, "production", "key-1");
     let deployed = world.cloudflare.deploy_site(one.clone()).await.unwrap();
-    settled(&world, "key-1").await;
+    wait_for_deployment(&world, "key-1").await;
     world
         .cloudflare
         .deploy_site(upload(second, "production", "key-2"))
         .await
         .unwrap();
-    settled(&world, "key-2").await;
+    wait_for_deployment(&world, "key-2").await;
     let again = world.cloudflare.deploy_site(one).await.unwrap();
     assert_eq!((again.id, again.state), (deployed.id, SiteState::Active));
     assert_eq!(world.fake.count(Kind::PagesDeployment), 2);
-    assert_eq!(world.fake.hosted(&project(), "/index.html").unwrap(), "2");
+    assert_eq!(
+        world.fake.pages_file(&project(), "/index.html").unwrap(),
+        "2"
+    );
     let unknown = world.cloudflare.site_deployment(&project(), "key-3").await;
     assert_eq!(unknown.unwrap(), None);
 }
@@ -92,9 +98,9 @@ async fn known_files_are_not_uploaded_again() {
         .deploy_site(upload(moved, "production", "key-2"))
         .await
         .unwrap();
-    settled(&world, "key-2").await;
+    wait_for_deployment(&world, "key-2").await;
     assert_eq!(uploads(&world), 1);
-    assert_eq!(world.fake.hosted(&project(), "/b.css").unwrap(), "a");
+    assert_eq!(world.fake.pages_file(&project(), "/b.css").unwrap(), "a");
 }
 
 #[tokio::test]
@@ -102,8 +108,11 @@ async fn other_branch_does_not_change_production() {
     let world = with_project(Settings::default()).await;
     let preview = upload(site([("index.html", "draft")]), "feature/x", "key-1");
     world.cloudflare.deploy_site(preview).await.unwrap();
-    assert_eq!(settled(&world, "key-1").await.state, SiteState::Active);
-    assert_eq!(world.fake.hosted(&project(), "/index.html"), None);
+    assert_eq!(
+        wait_for_deployment(&world, "key-1").await.state,
+        SiteState::Active
+    );
+    assert_eq!(world.fake.pages_file(&project(), "/index.html"), None);
 }
 
 /// Returns distinct files with these sizes in bytes.
@@ -188,7 +197,10 @@ async fn upload_continues_with_a_new_token_after_expiry() {
             .deploy_site(upload(files([9; 5]), "production", "key-1"))
             .await
             .unwrap();
-        assert_eq!(settled(&world, "key-1").await.state, SiteState::Active);
+        assert_eq!(
+            wait_for_deployment(&world, "key-1").await.state,
+            SiteState::Active
+        );
         assert_eq!(world.fake.waiting_faults(), 0);
         let tokens = world.paths("GET").into_iter();
         assert_eq!(
@@ -251,7 +263,7 @@ async fn failed_deployment_reports_the_last_log_line() {
             .deploy_site(upload(files([9]), "production", key))
             .await
             .unwrap();
-        let SiteState::Failed(why) = settled(&world, key).await.state else {
+        let SiteState::Failed(why) = wait_for_deployment(&world, key).await.state else {
             panic!("{key}");
         };
         assert!(why.contains(expected), "{why}");
@@ -277,10 +289,10 @@ async fn site_settings_are_sent_with_the_deployment_and_not_as_pages() {
         .deploy_site(upload(site(files), "production", "key-1"))
         .await
         .unwrap();
-    settled(&world, "key-1").await;
+    wait_for_deployment(&world, "key-1").await;
     for (path, _) in &files[1..] {
         assert_eq!(
-            world.fake.hosted(&project(), &format!("/{path}")),
+            world.fake.pages_file(&project(), &format!("/{path}")),
             None,
             "{path}"
         );

@@ -80,7 +80,7 @@ pub(super) fn plain_text(
 }
 
 /// Refuses a visitor of a suspended platform.
-pub(super) fn suspended(closed: AccessRefusal, method: &Method) -> Response<SiteBody> {
+pub(super) fn access_refusal(closed: AccessRefusal, method: &Method) -> Response<SiteBody> {
     let mut answer = plain_text(closed.status(), format!("{closed}\n"), method);
     // The suspension may be lifted at any time.
     let never = HeaderValue::from_static("no-store");

@@ -141,7 +141,7 @@ fn open(data: &DataDir, live: &LiveSite, entry: &SiteIndexEntry) -> Result<Optio
     if file.metadata()?.len() == entry.size {
         Ok(Some(file))
     } else {
-        Err(LocalError::damaged(
+        Err(LocalError::damaged_file(
             path,
             "its length differs from the index",
         ))

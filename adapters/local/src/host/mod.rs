@@ -70,7 +70,7 @@ impl SiteHost {
         let found = match found.await {
             Ok((destination, Some(owner))) => match self.suspension_gate.check(&owner).await {
                 Ok(()) => Ok(destination),
-                Err(closed) => return answer::suspended(closed, request.method()),
+                Err(closed) => return answer::access_refusal(closed, request.method()),
             },
             Ok((destination, None)) => Ok(destination),
             Err(error) => Err(error),

@@ -34,7 +34,7 @@ use super::forward::{self, WorkerBody};
 use super::launch::Launch;
 use super::log::Tail;
 use super::program::Workerd;
-use crate::data_dir::{DataDir, Staged};
+use crate::data_dir::{DataDir, StagingPath};
 use crate::error::Result;
 use crate::host::SiteBody;
 
@@ -84,7 +84,7 @@ pub(super) struct Process {
     end: watch::Receiver<Option<String>>,
     bindings: JoinHandle<()>,
     _lifeline: ChildStdin,
-    _settings: Staged,
+    _settings: StagingPath,
     _sockets: tempfile::TempDir,
 }
 
@@ -198,7 +198,7 @@ impl Process {
     ) -> Result<Response<SiteBody>, SendError> {
         let (request, progress) = with_progress(request);
         let sent = tokio::select! {
-            reason = self.ended() => return Err(SendError::Ended(reason)),
+            reason = self.wait_for_end() => return Err(SendError::Ended(reason)),
             () = no_progress(progress, timeout) => return Err(SendError::Silent),
             sent = self.exchange(request) => sent,
         };
@@ -210,7 +210,7 @@ impl Process {
             Err(error) => error,
         };
         // The usual cause is that the process has just ended.
-        match tokio::time::timeout(REASON_TIME, self.ended()).await {
+        match tokio::time::timeout(REASON_TIME, self.wait_for_end()).await {
             Ok(reason) => Err(SendError::Ended(reason)),
             Err(_) => Err(SendError::Broken(error)),
         }
@@ -227,7 +227,7 @@ impl Process {
         Ok(sender.send_request(request).await?)
     }
 
-    async fn ended(&self) -> String {
+    async fn wait_for_end(&self) -> String {
         let mut end = self.end.clone();
         let reason = end.wait_for(Option::is_some).await;
         reason.map_or_else(

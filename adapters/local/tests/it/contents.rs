@@ -161,7 +161,7 @@ async fn clean_up_deletes_files_of_an_interrupted_deployment() {
     world.project("acme-site").await;
     let interrupted = upload("acme-site", "production", "d-1", &[("index.html", "new")]);
     assert!(world.infra.deploy_site(interrupted).await.is_err());
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     assert_eq!(world.infra.clean_up().await, Ok(1));
     assert_eq!(world.names(CONTENT).len(), 0);
     deploy(&world, "production", &[("index.html", "new")]).await;
@@ -205,7 +205,7 @@ async fn old_site_layout_is_migrated() {
     fs::remove_dir_all(root.join(CONTENT)).unwrap();
     fs::remove_file(root.join(".site-layout")).unwrap();
 
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     assert_eq!(body(get(&world, PAGE).await).await, "front");
     let preview = get(&world, "http://preview--acme-site.localhost/same").await;
     assert_eq!(body(preview).await, "shared");

@@ -34,7 +34,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) {
     }
 }
 
-async fn deployed() -> (World, Vec<File>) {
+async fn deploy_example_site() -> (World, Vec<File>) {
     let mut files = Vec::new();
     collect(&folder(), "", &mut files);
     let world = world_by_path().await;
@@ -80,7 +80,7 @@ fn resolve(page: &str, link: &str) -> String {
 
 #[tokio::test]
 async fn every_file_is_served_unchanged_by_host_and_by_path() {
-    let (world, files) = deployed().await;
+    let (world, files) = deploy_example_site().await;
     assert_eq!(files.len(), 8);
     for base in [
         "http://acme-site.localhost/",
@@ -97,7 +97,7 @@ async fn every_file_is_served_unchanged_by_host_and_by_path() {
 
 #[tokio::test]
 async fn every_link_resolves_to_a_page() {
-    let (world, files) = deployed().await;
+    let (world, files) = deploy_example_site().await;
     for base in [
         "http://acme-site.localhost/",
         &format!("{BY_PATH}/acme-site/"),
@@ -122,7 +122,7 @@ async fn every_link_resolves_to_a_page() {
 
 #[tokio::test]
 async fn site_uses_no_external_resources() {
-    let (_, files) = deployed().await;
+    let (_, files) = deploy_example_site().await;
     for file in files.iter().filter(|file| !file.path.ends_with(".png")) {
         let text = std::str::from_utf8(&file.content).unwrap();
         let text = text.replace("http://www.w3.org/2000/svg", "");
@@ -136,7 +136,7 @@ async fn site_uses_no_external_resources() {
 
 #[tokio::test]
 async fn missing_path_shows_the_custom_404_page() {
-    let (world, _) = deployed().await;
+    let (world, _) = deploy_example_site().await;
     let answer = get(&world, "http://acme-site.localhost/no/such/page").await;
     assert_eq!(answer.status(), 404);
     assert!(body(answer).await.contains("This page does not exist"));

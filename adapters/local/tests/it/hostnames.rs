@@ -56,7 +56,7 @@ async fn platform_hostname_serves_its_site_after_a_restart() {
     assert_eq!(route.target, "acme-site");
     assert_eq!(world.infra.route_hostname(&wanted).await.unwrap(), route);
 
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     assert_eq!(world.infra.get_route(OURS).await.unwrap(), Some(route));
     for host in [OURS, "SHOP.example.org:8090", "acme-site.localhost:8090"] {
         let answer = get(&world, &format!("http://{host}/")).await;
@@ -127,7 +127,7 @@ async fn customer_hostname_serves_its_object_and_can_be_moved() {
     assert_eq!(served.target.as_deref(), Some("acme-site"));
     assert_eq!(world.infra.serve_hostname(&wanted).await.unwrap(), served);
 
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     let url = format!("http://{THEIRS}/");
     assert_eq!(body(get(&world, &url).await).await, "front");
     let known = world
@@ -228,7 +228,7 @@ async fn setting_secrets_keeps_the_others_and_lists_only_names() {
         .await
         .unwrap();
     world.infra.set_secrets(&secrets(&["LATER"])).await.unwrap();
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     let pages = resource(ResourceType::Pages, "acme-site");
     let names = world.infra.secret_names(&pages).await.unwrap();
     assert_eq!(names, ["KEY", "LATER", "TOKEN"]);

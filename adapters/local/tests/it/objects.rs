@@ -43,7 +43,7 @@ async fn objects_survive_a_restart() {
         world.infra.create(&request).await.unwrap();
     }
     let before = world.infra.inventory().await.unwrap();
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     assert_eq!(world.infra.inventory().await.unwrap(), before);
 }
 
@@ -266,7 +266,7 @@ async fn failure_before_publishing_leaves_no_object() {
             "{kind}"
         );
         assert!(world.staging().is_empty());
-        let world = world.reopened().await;
+        let world = world.reopen().await;
         assert!(world.infra.create(&request).await.is_ok());
     }
 }

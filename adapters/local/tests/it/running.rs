@@ -92,7 +92,7 @@ async fn worker_responds_with_503_without_workerd() {
 }
 
 /// Creates a world with a worker that runs `bindings.js`, with all its bindings.
-async fn bound() -> Option<World> {
+async fn world_with_bindings() -> Option<World> {
     let world = running(WorkerdOptions::default()).await?;
     for (kind, name) in [
         (ResourceType::Kv, "acme-cache"),
@@ -153,7 +153,9 @@ async fn thrown(world: &World, name: &str) -> String {
 
 #[tokio::test]
 async fn script_can_use_variables_secrets_workers_and_sites() {
-    let Some(world) = bound().await else { return };
+    let Some(world) = world_with_bindings().await else {
+        return;
+    };
     let vars = json!(["grüße \"all\"\n\\", { "n": [1, null] }, "open sesame"]);
     assert_eq!(call(&world, "vars").await, vars);
     set_token(&world, "changed").await;
@@ -166,7 +168,9 @@ async fn script_can_use_variables_secrets_workers_and_sites() {
 
 #[tokio::test]
 async fn kv_binding_uses_the_namespace_of_the_provider() {
-    let Some(world) = bound().await else { return };
+    let Some(world) = world_with_bindings().await else {
+        return;
+    };
     let expiration = 1_795_000_060;
     let expected = json!({
         "value": "value", "metadata": { "by": "test" },
@@ -183,7 +187,9 @@ async fn kv_binding_uses_the_namespace_of_the_provider() {
 
 #[tokio::test]
 async fn d1_binding_runs_transactions_and_cannot_access_other_files() {
-    let Some(world) = bound().await else { return };
+    let Some(world) = world_with_bindings().await else {
+        return;
+    };
     let expected = json!({
         "changes": 1, "last": 1, "first": 1.5, "raw": [["eve"], ["zoe"]],
         "all": [
@@ -208,7 +214,9 @@ async fn d1_binding_runs_transactions_and_cannot_access_other_files() {
 
 #[tokio::test]
 async fn r2_and_queue_bindings_use_the_stores_of_the_provider() {
-    let Some(world) = bound().await else { return };
+    let Some(world) = world_with_bindings().await else {
+        return;
+    };
     let expected = json!({
         "text": "0123456789", "type": { "contentType": "text/plain", "cacheControl": "no-store" },
         "custom": { "by": "test" }, "piece": "234", "same": false, "kept": null,
@@ -232,7 +240,9 @@ async fn r2_and_queue_bindings_use_the_stores_of_the_provider() {
 
 #[tokio::test]
 async fn binding_to_a_deleted_object_throws_and_the_worker_continues() {
-    let Some(world) = bound().await else { return };
+    let Some(world) = world_with_bindings().await else {
+        return;
+    };
     let cache = resource(ResourceType::Kv, "acme-cache");
     world.infra.remove(&cache, OWNER).await.unwrap();
     assert!(thrown(&world, "kv").await.contains("no longer exists"));

@@ -174,7 +174,7 @@ async fn interrupted_deployment_is_hidden_until_a_retry_finishes_it() {
         assert_eq!(get(&world, PAGE).await.status(), 404, "{moment:?}");
         let found = world.infra.site_deployment("acme-site", "d-1").await;
         assert_eq!(found, Ok(None), "{moment:?}");
-        let world = world.reopened().await;
+        let world = world.reopen().await;
         world.infra.deploy_site(wanted()).await.unwrap();
         assert_eq!(body(get(&world, PAGE).await).await, "new", "{moment:?}");
     }
@@ -257,8 +257,8 @@ async fn path_is_found_in_every_unicode_normalization() {
 #[tokio::test]
 async fn site_that_changes_during_the_upload_is_not_deployed() {
     #[derive(Debug)]
-    struct Changed(MemorySite);
-    impl Site for Changed {
+    struct ChangingSite(MemorySite);
+    impl Site for ChangingSite {
         fn files(&self) -> &[SiteFile] {
             self.0.files()
         }
@@ -271,7 +271,7 @@ async fn site_that_changes_during_the_upload_is_not_deployed() {
     world.project("acme-site").await;
     let mut changed = upload("acme-site", "production", "d-1", &[]);
     let site: MemorySite = [("index.html", "front")].into_iter().collect();
-    changed.site = Arc::new(Changed(site));
+    changed.site = Arc::new(ChangingSite(site));
     let refused = world.infra.deploy_site(changed).await;
     assert!(matches!(refused, Err(ProviderError::Transient(_))));
     assert!(world.staging().is_empty());

@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 
 use crate::support::{World, world};
 
-struct Served {
+struct RunningHost {
     world: World,
     address: SocketAddr,
     /// The host stops when this is dropped.
     _stop: oneshot::Sender<()>,
 }
 
-async fn served() -> Served {
+async fn start_host() -> RunningHost {
     let world = world().await;
     world.project("acme-site").await;
     world
@@ -33,7 +33,7 @@ async fn served() -> Served {
     let host = world.infra.site_host();
     let options = core_http::ServeOptions::default().with_drain(Duration::ZERO);
     tokio::spawn(core_http::serve(listener, host, shutdown, options));
-    Served {
+    RunningHost {
         world,
         address,
         _stop: stop,
@@ -55,20 +55,20 @@ pub(crate) fn request(line: &str, host: &str) -> String {
 
 #[tokio::test]
 async fn site_is_served_by_host_and_not_by_path() {
-    let served = served().await;
+    let host = start_host().await;
     let by_host = request("GET /a.txt", "acme-site.localhost:8090");
-    let answer = exchange(served.address, &by_host).await;
+    let answer = exchange(host.address, &by_host).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.ends_with("\r\n\r\ntext"), "{answer}");
     assert!(answer.contains("content-length: 4\r\n"), "{answer}");
     let by_path = request("GET /acme-site/a.txt", "127.0.0.1:8090");
-    let answer = exchange(served.address, &by_path).await;
+    let answer = exchange(host.address, &by_path).await;
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
 }
 
 #[tokio::test]
 async fn raw_path_traversal_is_refused() {
-    let served = served().await;
+    let host = start_host().await;
     for path in [
         "/../../secret",
         "/%2e%2e/%2e%2e/secret",
@@ -77,7 +77,7 @@ async fn raw_path_traversal_is_refused() {
         "/a.txt/../../x",
     ] {
         let line = format!("GET {path}");
-        let answer = exchange(served.address, &request(&line, "acme-site.localhost")).await;
+        let answer = exchange(host.address, &request(&line, "acme-site.localhost")).await;
         let code = answer.split(' ').nth(1).unwrap();
         assert!(code == "404" || code == "400", "{path}: {answer}");
     }
@@ -85,12 +85,11 @@ async fn raw_path_traversal_is_refused() {
 
 #[tokio::test]
 async fn next_request_on_a_connection_sees_the_new_deployment() {
-    let served = served().await;
-    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let host = start_host().await;
+    let mut stream = TcpStream::connect(host.address).await.unwrap();
     let ask = "GET /a.txt HTTP/1.1\r\nHost: acme-site.localhost\r\n\r\n";
     for (key, text) in [("d-2", "next"), ("d-3", "last")] {
-        served
-            .world
+        host.world
             .deploy("acme-site", key, &[("a.txt", text)])
             .await;
         stream.write_all(ask.as_bytes()).await.unwrap();

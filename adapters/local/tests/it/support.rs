@@ -69,7 +69,7 @@ pub(crate) fn workerd() -> Option<Workerd> {
 
 impl World {
     /// Opens the same folder again, as a restarted process would.
-    pub(crate) async fn reopened(self) -> Self {
+    pub(crate) async fn reopen(self) -> Self {
         let Self {
             infra,
             clock,

@@ -56,7 +56,7 @@ async fn modules_and_bindings_survive_a_restart() {
         "bindings": [{ "name": "DB", "type": "d1", "resource": "acme-db" }],
     });
     world.infra.create(&worker(config.clone())).await.unwrap();
-    let world = world.reopened().await;
+    let world = world.reopen().await;
     let stored = world.infra.worker("acme-api").await.unwrap().unwrap();
     assert_eq!(serde_json::to_value(stored.script).unwrap(), config);
 }

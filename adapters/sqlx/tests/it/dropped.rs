@@ -12,7 +12,7 @@ use core_storage::{Filter, RowStore};
 use crate::world::{KEY, TIMEOUT, count, open, pool, store};
 
 /// Returns the store for the checks of every engine.
-fn pooled(store: Arc<dyn RowStore>, connections: usize) -> PooledStore {
+fn pooled_store(store: Arc<dyn RowStore>, connections: usize) -> PooledStore {
     PooledStore { store, connections }
 }
 
@@ -22,9 +22,9 @@ async fn cancelled_requests_leave_the_pool_complete_and_no_statement_running() {
     let mut config = SqlxConfig::new(pool(&database.url, 8), KEY);
     config.timeouts.lock = TIMEOUT;
     config.timeouts.statement = TIMEOUT;
-    let store = pooled(open(config).await, 8);
+    let store = pooled_store(open(config).await, 8);
     // Each connection may have a second one that cancels its statement, and closed ones may still exist on the server.
-    store.survives_cancelled_requests(&database, 200, 24).await;
+    store.check_cancelled_requests(&database, 200, 24).await;
 }
 
 /// Cancels a unit after each number of polls, so that every await of a unit is a point of cancellation.
@@ -73,8 +73,8 @@ async fn a_request_cancelled_at_any_point_leaves_no_transaction_open() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_cancelled_during_a_short_statement_returns_its_connection() {
     let database = testing::postgres().await;
-    let store = pooled(store(&database, 2).await, 2);
-    store.survives_cancelled_inserts(&database).await;
+    let store = pooled_store(store(&database, 2).await, 2);
+    store.check_cancelled_inserts(&database).await;
 }
 
 #[test]

@@ -68,9 +68,9 @@ fn zip_of(entries: Entries<'_>) -> Vec<u8> {
 }
 
 /// The files of a site with their contents, sorted by path.
-type Unpacked = Vec<(String, Vec<u8>)>;
+type SiteFiles = Vec<(String, Vec<u8>)>;
 
-fn opened(upload: &[u8], limits: SiteLimits) -> Result<ArchivedSite, SiteError> {
+fn open_archive(upload: &[u8], limits: SiteLimits) -> Result<ArchivedSite, SiteError> {
     let upload = Cursor::new(upload.to_vec());
     ArchivedSite::open(Box::new(upload), limits).map_err(|error| match error {
         ArchiveError::Refused(why) => why,
@@ -78,7 +78,7 @@ fn opened(upload: &[u8], limits: SiteLimits) -> Result<ArchivedSite, SiteError> 
     })
 }
 
-fn contents(site: &dyn Site) -> io::Result<Unpacked> {
+fn contents(site: &dyn Site) -> io::Result<SiteFiles> {
     let mut found = Vec::new();
     site.read(&mut |file, content| {
         let mut bytes = Vec::new();
@@ -93,12 +93,12 @@ fn contents(site: &dyn Site) -> io::Result<Unpacked> {
     Ok(found)
 }
 
-fn unpacked(upload: &[u8], limits: SiteLimits) -> Result<Unpacked, SiteError> {
-    opened(upload, limits).map(|site| contents(&site).unwrap())
+fn unpack(upload: &[u8], limits: SiteLimits) -> Result<SiteFiles, SiteError> {
+    open_archive(upload, limits).map(|site| contents(&site).unwrap())
 }
 
-fn read(upload: &[u8]) -> Result<Unpacked, SiteError> {
-    unpacked(upload, SiteLimits::default())
+fn read(upload: &[u8]) -> Result<SiteFiles, SiteError> {
+    unpack(upload, SiteLimits::default())
 }
 
 fn paths(upload: &[u8]) -> Vec<String> {
@@ -136,7 +136,7 @@ async fn the_three_formats_give_the_same_site() {
 #[test]
 fn a_visitor_may_skip_content_and_may_stop_the_walk() {
     for upload in [tar_of(SITE), gz(&tar_of(SITE)), zip_of(SITE)] {
-        let site = opened(&upload, SiteLimits::default()).unwrap();
+        let site = open_archive(&upload, SiteLimits::default()).unwrap();
         let mut first_bytes = Vec::new();
         site.read(&mut |_, content| content.take(1).read_to_end(&mut first_bytes).map(drop))
             .unwrap();
@@ -288,11 +288,11 @@ fn paths_that_leave_the_site_or_are_there_twice_are_refused_in_every_format() {
     }
     // A zip writer refuses a repeated name, so the second name is changed into the first one afterwards.
     let twin = zip_of(&[("index.html", b"1"), ("indey.html", b"2")]);
-    let twin: Vec<u8> = replaced(&twin, b"indey", b"index");
+    let twin: Vec<u8> = replace_bytes(&twin, b"indey", b"index");
     assert_eq!(code(&twin), "duplicate_name");
 }
 
-fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+fn replace_bytes(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let starts: Vec<usize> = (0..=bytes.len() - from.len())
         .filter(|at| bytes[*at..].starts_with(from))
@@ -417,7 +417,7 @@ fn archive_bombs_are_refused_before_they_are_unpacked() {
         ..SiteLimits::default()
     };
     for upload in [tar_of(&many), zip_of(&many)] {
-        assert!(is_too_large(&unpacked(&upload, limits)));
+        assert!(is_too_large(&unpack(&upload, limits)));
     }
 }
 
@@ -426,13 +426,13 @@ fn a_file_with_an_understated_size_is_not_read_past_the_limit() {
     let large = vec![b'x'; 5_000];
     let zip = zip_of(&[("index.html", &large)]);
     // Both headers declare ten bytes.
-    let zip = replaced(&zip, &5_000_u32.to_le_bytes(), &10_u32.to_le_bytes());
+    let zip = replace_bytes(&zip, &5_000_u32.to_le_bytes(), &10_u32.to_le_bytes());
     assert_eq!(code(&zip), "broken_archive");
     let limits = SiteLimits {
         file_bytes: 1_000,
         ..SiteLimits::default()
     };
-    assert!(unpacked(&zip, limits).is_err());
+    assert!(unpack(&zip, limits).is_err());
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn an_archive_of_nothing_but_folders_is_refused() {
         }
     });
     for upload in [tar.into_inner().unwrap(), zip] {
-        assert!(is_too_large(&unpacked(&upload, limits)));
+        assert!(is_too_large(&unpack(&upload, limits)));
     }
 }
 
@@ -491,7 +491,7 @@ fn padding_after_the_end_is_bounded() {
     };
     let mut tar = tar_of(SITE);
     tar.extend(vec![0; 4 * 1024 * 1024]);
-    assert!(is_too_large(&unpacked(&gz(&tar), limits)));
+    assert!(is_too_large(&unpack(&gz(&tar), limits)));
 }
 
 proptest! {

@@ -34,9 +34,9 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
     };
     row.refuse_unknown();
     let id = row.text("id");
-    let id = id.and_then(|id| row.checked("id", UserId::parse(&id), "is not a valid id"));
+    let id = id.and_then(|id| row.check_value("id", UserId::parse(&id), "is not a valid id"));
     let name = row.text("name").unwrap_or_default();
-    let name = row.checked(
+    let name = row.check_value(
         "name",
         PersonName::parse(&name).ok(),
         "must be one line of at most 255 characters and must not contain a web address",
@@ -47,24 +47,24 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
     }
     let email = email.and_then(|email| {
         let parsed = Email::parse(&email).ok();
-        row.checked("email", parsed, "is not an e-mail address")
+        row.check_value("email", parsed, "is not an e-mail address")
     });
     let image = row.text("image");
     let image = image.and_then(|image| {
         let parsed = Line::parse(&image).ok();
-        row.checked(
+        row.check_value(
             "image",
             parsed,
             "must be one line of at most 2048 characters",
         )
     });
-    let email_verified = row.verified();
+    let email_verified = row.is_email_verified();
     let created_at = row.instant("createdAt");
     let password_hash = row.text("passwordHash");
     let password_hash = password_hash.and_then(|hash| {
         let known = hasher.form(&hash) != HashForm::Unreadable;
         let hash = known.then(|| PasswordHash::new(hash));
-        row.checked(
+        row.check_value(
             "passwordHash",
             hash,
             "is neither an Argon2 hash (PHC string) nor a scrypt hash of better-auth",
@@ -101,7 +101,7 @@ impl Row {
         self.problems.push(format!("{field} {problem}"));
     }
 
-    fn checked<T>(&mut self, field: &str, value: Option<T>, problem: &str) -> Option<T> {
+    fn check_value<T>(&mut self, field: &str, value: Option<T>, problem: &str) -> Option<T> {
         if value.is_none() {
             self.problem(field, problem);
         }
@@ -132,7 +132,7 @@ impl Row {
     }
 
     /// Returns `emailVerified`. Accepts 0 and 1 as well, which databases without booleans export.
-    fn verified(&mut self) -> bool {
+    fn is_email_verified(&mut self) -> bool {
         match self.fields.get("emailVerified") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(verified)) => *verified,
@@ -159,7 +159,7 @@ impl Row {
             }
             _ => None,
         };
-        self.checked(
+        self.check_value(
             field,
             instant,
             "is not a point in time (RFC 3339, or milliseconds since 1970)",

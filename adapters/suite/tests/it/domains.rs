@@ -42,7 +42,7 @@ async fn stack(store: &dyn Store, platform: &str, entity: &str) -> String {
     id
 }
 
-async fn created(world: &World, path: &str, body: Value) -> String {
+async fn create(world: &World, path: &str, body: Value) -> String {
     let path = format!("/api/v1/platforms{path}");
     let made = world.call("POST", &path, SERVICE_KEY, body).await;
     made.expect(201).id()
@@ -68,14 +68,14 @@ async fn worker(world: &World, platform: &str) -> String {
 async fn platform_with_dns(world: &World, store: &dyn Store) -> (String, String) {
     let platform = world.platform("engines").await;
     let tenant = json!({ "name": "T", "slug": "t", "type": "tenant" });
-    let entity = created(world, &format!("/{platform}/entities"), tenant).await;
+    let entity = create(world, &format!("/{platform}/entities"), tenant).await;
     let stack = stack(store, &platform, &entity).await;
     let resource = worker(world, &platform).await;
     let record = json!({
         "hostname": TARGET, "targetType": "worker", "resourceId": resource, "environment": "prod",
     });
     let path = format!("/{platform}/stacks/{stack}/dns");
-    let record = created(world, &path, record).await;
+    let record = create(world, &path, record).await;
     (format!("/{platform}/domains"), record)
 }
 
@@ -121,7 +121,7 @@ async fn a_domain_becomes_active_when_its_records_appear_in_the_dns() {
     let world = world.await;
     let (domains, record) = platform_with_dns(&world, store.as_ref()).await;
     let body = json!({ "dnsRecordId": record, "hostname": HOSTNAME, "targetDns": TARGET });
-    let domain = created(&world, &domains, body).await;
+    let domain = create(&world, &domains, body).await;
     let shown = async || {
         let path = format!("/api/v1/platforms{domains}/{domain}");
         let shown = world.call("GET", &path, SERVICE_KEY, Value::Null).await;

@@ -54,7 +54,7 @@ impl Installation {
     }
 
     /// Returns the number of audit entries with an action.
-    async fn audited(&self, action: &str) -> usize {
+    async fn audit_entry_count(&self, action: &str) -> usize {
         let mut uow = self.store.begin(Mode::Read).await.unwrap();
         let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
         let query = AuditQuery {
@@ -97,11 +97,11 @@ async fn an_imported_better_auth_hash_is_replaced_by_argon2_at_the_first_sign_in
     };
     let (ada, rehashed) = ("ada@example.org", "account.password_rehashed");
     assert_eq!(sign_in(&world, ada, "correct horse batterx").await, 401);
-    assert_eq!(there.audited(rehashed).await, 0);
+    assert_eq!(there.audit_entry_count(rehashed).await, 0);
     for _ in 0..2 {
         assert_eq!(sign_in(&world, ada, PASSWORD).await, 200);
         // A hash that is already Argon2id with the current parameters is not replaced again.
-        assert_eq!(there.audited(rehashed).await, 1);
+        assert_eq!(there.audit_entry_count(rehashed).await, 1);
     }
     world.suite.shutdown().await;
 }
@@ -133,7 +133,7 @@ async fn a_dry_run_reports_the_same_as_an_import_and_stores_nothing() {
         assert_eq!(said, expected);
         assert_eq!(summary, counts(2, 2, 3));
         let stored = if dry_run { 0 } else { 2 };
-        assert_eq!(there.audited("user.imported").await, stored);
+        assert_eq!(there.audit_entry_count("user.imported").await, stored);
     }
     let (summary, said) = there.import(&rows.join("\n"), false).await;
     assert_eq!(
@@ -152,7 +152,7 @@ async fn a_file_of_several_batches_is_imported_completely() {
     for file in [lines.join("\n"), array.clone()] {
         let there = Installation::new();
         assert_eq!(there.import(&file, false).await.0, counts(450, 0, 0));
-        assert_eq!(there.audited("user.imported").await, 450);
+        assert_eq!(there.audit_entry_count("user.imported").await, 450);
     }
     let there = Installation::new();
     let cut = &array[..array.len() / 2];
@@ -163,7 +163,7 @@ async fn a_file_of_several_batches_is_imported_completely() {
         "{said:?}"
     );
     assert_eq!(
-        there.audited("user.imported").await as u64,
+        there.audit_entry_count("user.imported").await as u64,
         summary.imported
     );
 }

@@ -212,7 +212,7 @@ impl WebhookDelivery {
 
     /// Returns the message with another time for its next attempt.
     #[must_use]
-    pub fn postponed(self, until: Timestamp, now: Timestamp) -> Self {
+    pub fn postpone(self, until: Timestamp, now: Timestamp) -> Self {
         Self {
             next_attempt_at: Some(until),
             updated_at: now,

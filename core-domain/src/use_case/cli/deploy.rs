@@ -10,7 +10,7 @@ use super::uploads::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
     Code, Context, DeploymentId, Environment, Error, IllegalTransition, PlatformId, PlatformOwned,
-    Result, Stored, grant,
+    Result, Stored, permission,
 };
 use crate::port::{SiteArchives, SiteStorage, UnitOfWork};
 use crate::provisioning::{Job, LaneKey};
@@ -59,7 +59,7 @@ pub enum DeployOutcome {
 ///
 /// # Errors
 /// `INVALID_STATE` if the platform is neither active nor suspended.
-pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) -> Result<()> {
+pub fn ensure_ready_to_deploy(scope: &PlatformScope<permission::DeploymentCreate>) -> Result<()> {
     // Callers of a suspended platform are refused earlier. A deployment by an operator waits in the held lane.
     let open = [PlatformStatus::Active, PlatformStatus::Suspended];
     let status = scope.platform().status;
@@ -76,7 +76,7 @@ pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) ->
 /// `LIMIT_REACHED` if the platform's sites would exceed the limit.
 pub async fn ensure_room_for_site(
     cx: &Context,
-    scope: &PlatformScope<grant::DeploymentCreate>,
+    scope: &PlatformScope<permission::DeploymentCreate>,
     uow: &mut dyn UnitOfWork,
     wanted: &Deploy,
 ) -> Result<()> {
@@ -97,7 +97,7 @@ pub async fn ensure_room_for_site(
 /// - `LIMIT_REACHED` if the platform's sites would exceed the storage limit, or too many deployments or jobs are open.
 pub async fn deploy(
     cx: &Context,
-    scope: &PlatformScope<grant::DeploymentCreate>,
+    scope: &PlatformScope<permission::DeploymentCreate>,
     uow: &mut dyn UnitOfWork,
     wanted: Deploy,
 ) -> Result<DeployOutcome> {
@@ -136,7 +136,7 @@ pub async fn deploy(
 
 /// Returns the name of the pages project that the platform's sites are deployed to.
 #[must_use]
-pub fn site_project(scope: &PlatformScope<grant::DeploymentCreate>) -> String {
+pub fn site_project(scope: &PlatformScope<permission::DeploymentCreate>) -> String {
     resource_name(
         scope.id(),
         &scope.platform().slug,
@@ -230,7 +230,7 @@ async fn queue(
 /// # Errors
 /// Only those of the store.
 pub async fn find_created(
-    scope: &PlatformScope<grant::DeploymentCreate>,
+    scope: &PlatformScope<permission::DeploymentCreate>,
     uow: &mut dyn UnitOfWork,
     id: &DeploymentId,
 ) -> Result<Option<Stored<Deployment>>> {
@@ -242,7 +242,7 @@ pub async fn find_created(
 /// # Errors
 /// `NOT_FOUND` if the platform has no such deployment.
 pub async fn get(
-    scope: &PlatformScope<grant::DeploymentRead>,
+    scope: &PlatformScope<permission::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
     deployment: &DeploymentId,
 ) -> Result<Stored<Deployment>> {

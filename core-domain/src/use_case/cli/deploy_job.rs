@@ -224,7 +224,7 @@ impl CreatesObject<DeploySite> for SiteProject {
         &self,
         cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        _entry: Stored<Resource>,
+        _resource: Stored<Resource>,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Uploading),

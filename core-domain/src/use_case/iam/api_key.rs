@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::session::first_grant_expiry;
 use crate::access::{
     ApiKeyScope, Batches, Covers, MembershipScope, NewApiKeyScope, PersonScope, all_unowned,
-    api_key_context, audited, ensure_fresh, ensure_room, unaudited, unowned,
+    api_key_context, audited, ensure_fresh, ensure_room, unaudited, unowned_records,
 };
 use crate::iam::{
     ApiKey, ApiKeyEvent, ApiKeyOwner, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret, ApiKeyStatus,
@@ -14,7 +14,7 @@ use crate::iam::{
 };
 use crate::kernel::{
     ApiKeyId, Caller, Code, Context, Effect, Error, Line, Machine, Membership, OrganizationId,
-    PermissionPattern, PlatformId, Result, Stored, Timestamp, Unowned, UserId, grant,
+    PermissionPattern, PlatformId, Result, Stored, Timestamp, Unowned, UserId, permission,
 };
 use crate::port::{ApiKeyContext, ApiKeySecretKey, UnitOfWork};
 use crate::use_case::shared::remove_first;
@@ -25,7 +25,9 @@ pub(in crate::use_case::iam) async fn remove_of_platform(
     platform: &PlatformId,
 ) -> Result<()> {
     let of_platform = ApiKeyQuery::OfPlatform(platform.clone());
-    unowned::<ApiKey>(uow).remove_all(&of_platform).await?;
+    unowned_records::<ApiKey>(uow)
+        .remove_all(&of_platform)
+        .await?;
     Ok(())
 }
 
@@ -37,7 +39,9 @@ pub(in crate::use_case::iam) async fn remove_of_member(
     user: &UserId,
 ) -> Result<()> {
     let of_member = ApiKeyQuery::OfMember(organization.clone(), user.clone());
-    unowned::<ApiKey>(uow).remove_all(&of_member).await?;
+    unowned_records::<ApiKey>(uow)
+        .remove_all(&of_member)
+        .await?;
     Ok(())
 }
 
@@ -47,7 +51,7 @@ pub(in crate::use_case::iam) async fn remove_of_user(
     user: &UserId,
 ) -> Result<u64> {
     let of_user = ApiKeyQuery::OfUser(user.clone());
-    unowned::<ApiKey>(uow).remove_all(&of_user).await
+    unowned_records::<ApiKey>(uow).remove_all(&of_user).await
 }
 
 /// Removes at most `limit` keys that were revoked or expired more than 30 days ago. Returns their number; 0 means that
@@ -107,7 +111,7 @@ pub struct UpdateApiKey {
 /// - `FORBIDDEN` if the caller may not set the limit.
 pub async fn update(
     cx: &Context,
-    scope: &ApiKeyScope<grant::ApiKeyWrite>,
+    scope: &ApiKeyScope<permission::ApiKeyWrite>,
     uow: &mut dyn UnitOfWork,
     change: UpdateApiKey,
 ) -> Result<Stored<ApiKey>> {
@@ -146,7 +150,7 @@ pub async fn update(
 /// - `INVALID_STATE` and `CONFLICT` from [`ApiKey::rotate`].
 pub async fn rotate(
     cx: &Context,
-    scope: &ApiKeyScope<grant::ApiKeyWrite>,
+    scope: &ApiKeyScope<permission::ApiKeyWrite>,
     uow: &mut dyn UnitOfWork,
     overlap: Duration,
 ) -> Result<IssuedApiKey> {
@@ -167,7 +171,7 @@ pub async fn rotate(
 /// `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn delete(
     cx: &Context,
-    scope: &ApiKeyScope<grant::ApiKeyWrite>,
+    scope: &ApiKeyScope<permission::ApiKeyWrite>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
     revoke(cx, scope, uow, scope.key()).await
@@ -182,7 +186,7 @@ pub(in crate::use_case::iam) async fn delete_all_of_user(
 ) -> Result<()> {
     let of_user = ApiKeyQuery::OfUser(user.clone());
     let mut keys = Batches::<ApiKey>::of(of_user);
-    while let Some(batch) = keys.next(unowned(uow)).await? {
+    while let Some(batch) = keys.next(unowned_records(uow)).await? {
         for key in batch {
             revoke(cx, scope, uow, &key).await?;
         }
@@ -206,7 +210,7 @@ async fn revoke(
 
 async fn replace(
     cx: &Context,
-    scope: &ApiKeyScope<grant::ApiKeyWrite>,
+    scope: &ApiKeyScope<permission::ApiKeyWrite>,
     uow: &mut dyn UnitOfWork,
     next: ApiKey,
     action: &'static str,
@@ -276,7 +280,7 @@ pub async fn create(
         name: new.name.as_ref().map(key_name).transpose()?,
         prefix: new.prefix,
         start: secret.start(),
-        scopes: new.scopes.map(sorted),
+        scopes: new.scopes.map(sort_and_dedup),
         requests_per_minute: limit,
         status: ApiKeyStatus::Active,
         token_hash: secret.hash(),
@@ -301,7 +305,7 @@ fn platform_of(organization: &Organization) -> Result<PlatformId> {
     })
 }
 
-fn sorted(mut scopes: Vec<PermissionPattern>) -> Vec<PermissionPattern> {
+fn sort_and_dedup(mut scopes: Vec<PermissionPattern>) -> Vec<PermissionPattern> {
     scopes.sort();
     scopes.dedup();
     scopes
@@ -342,11 +346,13 @@ async fn ensure_room_for_key(
     now: Timestamp,
 ) -> Result<()> {
     let forgotten = ApiKeyQuery::ended_of_owner(owner, now);
-    unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
+    unowned_records::<ApiKey>(uow)
+        .remove_all(&forgotten)
+        .await?;
     let of_owner = ApiKeyQuery::of_owner(owner);
     let limit = cx.limits.api_keys_per_owner;
     let message = "The owner already has the maximum number of API keys. Delete one first.";
-    ensure_room::<ApiKey>(unowned(uow), &of_owner, limit, message).await
+    ensure_room::<ApiKey>(unowned_records(uow), &of_owner, limit, message).await
 }
 
 /// Returns all keys of the person, newest first, for any organization. A limit keeps the list short.
@@ -366,7 +372,7 @@ pub async fn list_own(
 /// # Errors
 /// Only those of the store.
 pub async fn list_of_organization(
-    scope: &MembershipScope<grant::ApiKeyRead>,
+    scope: &MembershipScope<permission::ApiKeyRead>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<ApiKey>>> {
     let of_organization = ApiKeyQuery::OfOrganization(scope.organization().id.clone());
@@ -431,7 +437,7 @@ pub async fn details_by_id(
     uow: &mut dyn UnitOfWork,
     id: &ApiKeyId,
 ) -> Result<Option<ApiKeyDetails>> {
-    let Some(key) = unowned::<ApiKey>(uow).find(id).await? else {
+    let Some(key) = unowned_records::<ApiKey>(uow).find(id).await? else {
         return Ok(None);
     };
     let hash = &key.token_hash;
@@ -482,7 +488,7 @@ fn details_of_context(
 /// # Errors
 /// `CONFLICT` if a concurrent request changed the key.
 pub async fn record_use(uow: &mut dyn UnitOfWork, id: &ApiKeyId) -> Result<()> {
-    let Some(key) = unowned::<ApiKey>(uow).find(id).await? else {
+    let Some(key) = unowned_records::<ApiKey>(uow).find(id).await? else {
         return Ok(());
     };
     let now = uow.now().await?;

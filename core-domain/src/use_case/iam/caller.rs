@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{api_key, session};
-use crate::access::{authorize_session, unowned};
+use crate::access::{authorize_session, unowned_records};
 use crate::iam::{Member, MemberQuery, Organization, OrganizationQuery, User, membership};
 use crate::kernel::{
     ApiKeyId, Caller, Context, Error, Membership, OrganizationId, PlatformId, Result, SessionId,
@@ -34,7 +34,7 @@ pub async fn named_person(
     user_id: UserId,
     organization: Option<&NamedOrganization>,
 ) -> Result<Caller> {
-    let user = unowned::<User>(uow).find(&user_id).await?;
+    let user = unowned_records::<User>(uow).find(&user_id).await?;
     if user.is_none_or(|user| user.banned_at.is_some()) {
         return Ok(Caller::Anonymous);
     }
@@ -55,7 +55,7 @@ async fn membership_in(
     organization: &NamedOrganization,
     user: &UserId,
 ) -> Result<Option<Membership>> {
-    let organizations = unowned::<Organization>(uow);
+    let organizations = unowned_records::<Organization>(uow);
     let organization = match organization {
         NamedOrganization::Id(id) => organizations.find(id).await?,
         NamedOrganization::OfPlatform(platform) => {
@@ -67,7 +67,7 @@ async fn membership_in(
         return Ok(None);
     };
     let own = MemberQuery::Of(organization.id.clone(), user.clone());
-    let member = unowned::<Member>(uow).first(&own).await?;
+    let member = unowned_records::<Member>(uow).first(&own).await?;
     let now = uow.now().await?;
     Ok(member.map(|member| membership(&organization, &member, now)))
 }

@@ -10,7 +10,7 @@ use crate::access::{
 use crate::iam::{ApiKey, DeviceAuthorization, Passkey, Session, TrustedDevice};
 use crate::kernel::{
     ApiKeyId, Code, Context, DeviceAuthorizationId, Error, PasskeyId, Result, SessionId, Stored,
-    Timestamp, grant,
+    Timestamp, permission,
 };
 use crate::port::UnitOfWork;
 
@@ -130,7 +130,7 @@ async fn end_item(
             session::remove_trusted_device(cx, person, uow, *since).await
         }
         AccessItem::ApiKey(id) => {
-            let key = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
+            let key = authorize_api_key::<permission::ApiKeyWrite>(cx, uow, id).await?;
             api_key::delete(cx, &key, uow).await
         }
         AccessItem::Passkey(id) => passkey::remove(cx, person, uow, id, notices).await,

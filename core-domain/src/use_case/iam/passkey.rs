@@ -11,7 +11,7 @@ use super::verification::Notice;
 use super::verification::Notices;
 use crate::access::{
     AuditEvent, PersonScope, PublicScope, SessionScope, all_unowned, audited, ensure_below,
-    ensure_fresh, unaudited, unowned,
+    ensure_fresh, unaudited, unowned_records,
 };
 use crate::iam::{
     MAX_PASSKEY_REGISTRATIONS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
@@ -75,7 +75,7 @@ async fn store_challenge(
 /// Limits the number of pending registrations of a user; the oldest ones are removed.
 async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
     let of_user = PasskeyChallengeQuery::OfUser(user.clone());
-    let waiting = unowned::<PasskeyChallenge>(uow);
+    let waiting = unowned_records::<PasskeyChallenge>(uow);
     let waiting = waiting
         .list(&of_user, 2 * MAX_PASSKEY_REGISTRATIONS)
         .await?;
@@ -94,7 +94,7 @@ async fn consume_challenge(
     user: Option<&UserId>,
 ) -> Result<JsonText> {
     let hash = TokenHash::of(token);
-    let found = unowned::<PasskeyChallenge>(uow).find(&hash).await?;
+    let found = unowned_records::<PasskeyChallenge>(uow).find(&hash).await?;
     let now = uow.now().await?;
     let found = found.filter(|found| now < found.expires_at && found.user_id.as_ref() == user);
     let found =
@@ -145,7 +145,7 @@ async fn find_own(
     uow: &mut dyn UnitOfWork,
     id: &PasskeyId,
 ) -> Result<Stored<Passkey>> {
-    let found = unowned::<Passkey>(uow).find(id).await?;
+    let found = unowned_records::<Passkey>(uow).find(id).await?;
     let found = found.filter(|found| found.user_id == *scope.user_id());
     found.ok_or_else(|| Error::refused(Code::PasskeyNotFound, "Passkey not found"))
 }
@@ -182,7 +182,7 @@ pub async fn remove(
     ensure_fresh(cx, uow).await?;
     let seen = find_own(scope, uow, id).await?;
     audited::remove(cx, scope, uow, &seen, "passkey.removed").await?;
-    let owner = unowned::<User>(uow).get(scope.user_id()).await?;
+    let owner = unowned_records::<User>(uow).get(scope.user_id()).await?;
     notices.send(cx, uow, &owner, Notice::PasskeyRemoved).await
 }
 
@@ -275,7 +275,7 @@ pub async fn complete_registration(
     };
     ensure_room_for_passkey(cx, &of_user(uow, &user.id).await?)?;
     let with_credential = PasskeyQuery::WithCredential(made.credential_id.clone());
-    if unowned::<Passkey>(uow)
+    if unowned_records::<Passkey>(uow)
         .first(&with_credential)
         .await?
         .is_some()
@@ -444,7 +444,9 @@ async fn find(
         return Ok(None);
     };
     let with_credential = PasskeyQuery::WithCredential(id);
-    unowned::<Passkey>(uow).first(&with_credential).await
+    unowned_records::<Passkey>(uow)
+        .first(&with_credential)
+        .await
 }
 
 async fn accept(
@@ -455,7 +457,7 @@ async fn accept(
     used: UsedPasskey,
     session: Option<&SessionScope>,
 ) -> Result<Verification<PasskeyOutcome>> {
-    let user = unowned::<User>(uow).find(&seen.user_id).await?;
+    let user = unowned_records::<User>(uow).find(&seen.user_id).await?;
     let Some(user) = user else {
         let refused =
             record_failed_authentication(cx, uow, Some(seen), "passkey.failed", "no user").await?;
@@ -468,7 +470,9 @@ async fn accept(
     update_after_use(&session::as_user(cx, &user), scope, uow, seen, used).await?;
     if let Some(own) = own_session(uow, &user, session).await? {
         session::reauthenticate(cx, own, uow, METHOD).await?;
-        let session = unowned::<Session>(uow).get(own.session_id()).await?;
+        let session = unowned_records::<Session>(uow)
+            .get(own.session_id())
+            .await?;
         return Ok(Verification::Accepted(PasskeyOutcome::Reauthenticated {
             user,
             session,
@@ -499,7 +503,9 @@ async fn own_session<'s>(
     let Some(scope) = session else {
         return Ok(None);
     };
-    let found = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let found = unowned_records::<Session>(uow)
+        .find(scope.session_id())
+        .await?;
     let is_own = found.is_some_and(|found| found.user_id == user.id);
     Ok(Some(scope).filter(|_| is_own))
 }

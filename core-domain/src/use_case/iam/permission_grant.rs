@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use crate::access::{
-    AuditEvent, MembershipScope, audited, ensure_below, find_member, unaudited, unowned,
+    AuditEvent, MembershipScope, audited, ensure_below, find_member, unaudited, unowned_records,
 };
 use crate::iam::{
     Decision, GrantPermission, Member, MemberQuery, PermissionGrant, decide, membership,
 };
 use crate::kernel::{
     Caller, Code, Context, Effect, Error, GrantId, Page, PageQuery, PermissionPattern, Record,
-    Result, Role, Stored, UserId, grant,
+    Result, Role, Stored, UserId, permission,
 };
 use crate::port::UnitOfWork;
 
@@ -28,12 +28,14 @@ pub struct MemberGrant {
 /// # Errors
 /// `INVALID_CURSOR` if the cursor was not issued for this list.
 pub async fn list(
-    scope: &MembershipScope<grant::GrantRead>,
+    scope: &MembershipScope<permission::GrantRead>,
     uow: &mut dyn UnitOfWork,
     page: &PageQuery,
 ) -> Result<Page<Vec<MemberGrant>>> {
     let with_grants = MemberQuery::WithGrants(scope.organization().id.clone());
-    let members = unowned::<Member>(uow).page(&with_grants, page).await?;
+    let members = unowned_records::<Member>(uow)
+        .page(&with_grants, page)
+        .await?;
     Ok(members.map(|member| {
         let of = |grant: &PermissionGrant| MemberGrant {
             member: member.clone(),
@@ -48,7 +50,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the user is not a member.
 pub async fn explain(
-    scope: &MembershipScope<grant::GrantRead>,
+    scope: &MembershipScope<permission::GrantRead>,
     uow: &mut dyn UnitOfWork,
     user: &UserId,
     permission: &PermissionPattern,
@@ -76,7 +78,7 @@ pub async fn explain(
 /// - `LIMIT_REACHED` if the member has the maximum number of grants.
 pub async fn create(
     cx: &Context,
-    scope: &MembershipScope<grant::GrantWrite>,
+    scope: &MembershipScope<permission::GrantWrite>,
     uow: &mut dyn UnitOfWork,
     command: GrantPermission,
 ) -> Result<MemberGrant> {
@@ -118,13 +120,16 @@ pub async fn create(
 /// - `FORBIDDEN` if the caller lacks the permission, or if the member is an owner and the caller is not.
 pub async fn remove(
     cx: &Context,
-    scope: &MembershipScope<grant::GrantWrite>,
+    scope: &MembershipScope<permission::GrantWrite>,
     uow: &mut dyn UnitOfWork,
     id: &GrantId,
 ) -> Result<()> {
     const MISSING: Error = Error::NotFound("grant");
     let member = id.member().ok_or(MISSING)?;
-    let seen = unowned::<Member>(uow).find(&member).await?.ok_or(MISSING)?;
+    let seen = unowned_records::<Member>(uow)
+        .find(&member)
+        .await?
+        .ok_or(MISSING)?;
     let mut next = seen.edit();
     let position = next.grants.iter().position(|grant| grant.id == *id);
     let grant = next.grants.remove(position.ok_or(MISSING)?);
@@ -145,7 +150,7 @@ async fn member_of<G>(
 /// Checks that the caller has the permission that they grant, deny or take away. Only owners may change the permissions
 /// of an owner.
 fn ensure_may_change(
-    scope: &MembershipScope<grant::GrantWrite>,
+    scope: &MembershipScope<permission::GrantWrite>,
     member: &Member,
     permission: &PermissionPattern,
 ) -> Result<()> {
@@ -160,7 +165,7 @@ fn ensure_may_change(
 /// user is a member, they must have the permission.
 async fn ensure_grantor_holds(
     cx: &Context,
-    scope: &MembershipScope<grant::GrantWrite>,
+    scope: &MembershipScope<permission::GrantWrite>,
     uow: &mut dyn UnitOfWork,
     command: &GrantPermission,
 ) -> Result<()> {
@@ -182,7 +187,7 @@ async fn ensure_grantor_holds(
 
 async fn store(
     cx: &Context,
-    scope: &MembershipScope<grant::GrantWrite>,
+    scope: &MembershipScope<permission::GrantWrite>,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Member>,
     next: Member,

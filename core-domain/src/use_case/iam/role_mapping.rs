@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::access::{AuditEvent, MembershipScope, audited, ensure_below, unaudited};
 use crate::iam::{MapRole, Organization, RoleMappings};
-use crate::kernel::{Context, Effect, Error, PermissionPattern, Result, Role, Stored, grant};
+use crate::kernel::{Context, Effect, Error, PermissionPattern, Result, Role, Stored, permission};
 use crate::port::UnitOfWork;
 
 /// A role with its permissions.
@@ -30,7 +30,7 @@ impl MappedRole {
 
 /// Returns all roles of the organization: first the built-in ones, then its own roles by name.
 #[must_use]
-pub fn list(scope: &MembershipScope<grant::RoleRead>) -> Vec<MappedRole> {
+pub fn list(scope: &MembershipScope<permission::RoleRead>) -> Vec<MappedRole> {
     let mappings = &scope.organization().roles;
     let own = mappings.iter().map(|(role, _)| role.clone());
     let own = own.filter(|role| !Role::BUILT_IN.contains(role));
@@ -45,7 +45,7 @@ pub fn list(scope: &MembershipScope<grant::RoleRead>) -> Vec<MappedRole> {
 /// - `LIMIT_REACHED` if the organization has the maximum number of mapped roles.
 pub async fn map(
     cx: &Context,
-    scope: &MembershipScope<grant::RoleWrite>,
+    scope: &MembershipScope<permission::RoleWrite>,
     uow: &mut dyn UnitOfWork,
     command: MapRole,
 ) -> Result<MappedRole> {
@@ -76,7 +76,7 @@ pub async fn map(
 /// - `FORBIDDEN` if the caller lacks a permission that the role gets again, or unmaps `owner` without being an owner.
 pub async fn unmap(
     cx: &Context,
-    scope: &MembershipScope<grant::RoleWrite>,
+    scope: &MembershipScope<permission::RoleWrite>,
     uow: &mut dyn UnitOfWork,
     role: &Role,
 ) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, ServiceScope, SystemScope, audited, unaudited, unowned};
+use crate::access::{AuditEvent, ServiceScope, SystemScope, audited, unaudited, unowned_records};
 use crate::iam::{
     Ed25519Private, SERVICE_TOKEN_LIFETIME, ServiceClaims, SigningKey, SigningKeyQuery,
     UnverifiedToken, next_key_activation, published_keys, retired_keys, sign_service_token,
@@ -100,7 +100,7 @@ const MAX_KEYS: u32 = 100;
 
 /// Returns all keys, oldest first.
 async fn list_keys(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
-    let all = unowned::<SigningKey>(uow)
+    let all = unowned_records::<SigningKey>(uow)
         .list(&SigningKeyQuery::All, MAX_KEYS)
         .await?;
     Ok(all)

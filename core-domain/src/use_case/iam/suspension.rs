@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PlatformWriter, ServiceScope, audited, unaudited, unowned};
+use crate::access::{
+    AuditEvent, PlatformWriter, ServiceScope, audited, unaudited, unowned_records,
+};
 use crate::iam::PlatformSuspension;
 use crate::kernel::{Context, Effect, PlatformId, Reason, Result};
 use crate::port::UnitOfWork;
@@ -16,7 +18,9 @@ pub async fn is_suspended(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
 ) -> Result<bool> {
-    let flag = unowned::<PlatformSuspension>(uow).find(platform).await?;
+    let flag = unowned_records::<PlatformSuspension>(uow)
+        .find(platform)
+        .await?;
     Ok(flag.is_some())
 }
 
@@ -31,7 +35,9 @@ pub(in crate::use_case) async fn set_flag(
 ) -> Result<bool> {
     let now = uow.now().await?;
     let by_operator = cx.caller.is_operator();
-    let flag = unowned::<PlatformSuspension>(uow).find(scope.id()).await?;
+    let flag = unowned_records::<PlatformSuspension>(uow)
+        .find(scope.id())
+        .await?;
     match (flag, suspended) {
         (None, true) => {
             let flag = PlatformSuspension {

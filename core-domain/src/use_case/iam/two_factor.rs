@@ -10,7 +10,7 @@ use super::verification::Notice;
 use super::verification::Notices;
 use crate::access::{
     AuditEvent, EnrolledFactors, PublicScope, SessionScope, audited, ensure_fresh, unaudited,
-    unowned,
+    unowned_records,
 };
 use crate::iam::{
     ProofMethod, TotpCode, TotpSecret, TwoFactor, User, new_recovery_codes, recovery_hashes,
@@ -55,7 +55,7 @@ pub async fn set_up(
 ) -> Result<Enrolment> {
     let user = person_with_proof(cx, scope, uow, checked).await?;
     ensure_confirmed(&user)?;
-    let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
+    let seen = unowned_records::<TwoFactor>(uow).find(&user.id).await?;
     if seen.as_ref().is_some_and(|seen| seen.is_confirmed()) {
         return Err(Error::refused(
             Code::TwoFactorAlreadyEnabled,
@@ -114,7 +114,7 @@ async fn find_own(
     checked: Option<&PasswordCredential>,
 ) -> Result<(Stored<User>, Stored<TwoFactor>)> {
     let user = person_with_proof(cx, scope, uow, checked).await?;
-    let found = unowned::<TwoFactor>(uow).find(&user.id).await?;
+    let found = unowned_records::<TwoFactor>(uow).find(&user.id).await?;
     let found = found
         .ok_or_else(|| Error::refused(Code::TwoFactorNotEnabled, "Two factor isn't enabled"))?;
     Ok((user, found))
@@ -308,9 +308,11 @@ pub async fn verify_for_sign_in(
     trust: bool,
 ) -> Result<Verification<CompletedSignIn>> {
     let challenge = session::find_challenge(uow, token).await?;
-    let user = unowned::<User>(uow).find(&challenge.user_id).await?;
+    let user = unowned_records::<User>(uow)
+        .find(&challenge.user_id)
+        .await?;
     let user = user.ok_or_else(|| proof.not_enabled_error())?;
-    let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
+    let seen = unowned_records::<TwoFactor>(uow).find(&user.id).await?;
     let seen = seen.filter(|seen| seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled_error())?;
     if let Verification::Refused(error) = verify_code(cx, uow, notices, &user, &seen, proof).await?
@@ -347,7 +349,7 @@ pub async fn verify_in_session(
     proof: SecondFactorCode<'_>,
 ) -> Result<Verification<Stored<User>>> {
     let user = person_of_session(scope, uow).await?;
-    let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
+    let seen = unowned_records::<TwoFactor>(uow).find(&user.id).await?;
     let confirms = matches!(proof, SecondFactorCode::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled_error())?;

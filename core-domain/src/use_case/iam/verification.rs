@@ -1,6 +1,6 @@
 //! Creates and consumes mailed tokens, and composes the mails of IAM.
 
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::iam::{TokenHash, User, Verification, VerificationPurpose, VerificationQuery};
 use crate::kernel::{
     Cipher, Code, Context, Email, Error, Line, Result, Stored, TOKEN_LENGTH, VerificationId,
@@ -94,7 +94,9 @@ pub(in crate::use_case::iam) async fn find(
     token: &str,
 ) -> Result<Option<Stored<Verification>>> {
     let with_token = VerificationQuery::WithToken(TokenHash::of(token));
-    let found = unowned::<Verification>(uow).first(&with_token).await?;
+    let found = unowned_records::<Verification>(uow)
+        .first(&with_token)
+        .await?;
     let now = uow.now().await?;
     Ok(found.filter(|found| found.purpose == purpose && now < found.expires_at))
 }
@@ -313,8 +315,8 @@ impl LinkMail<'_> {
             button,
             note,
         } = *self;
-        let (html_why, html_button) = (escaped(why), escaped(button));
-        let (html_note, html_link) = (escaped(note), escaped(link));
+        let (html_why, html_button) = (escape_html(why), escape_html(button));
+        let (html_note, html_link) = (escape_html(note), escape_html(link));
         Mail {
             to: to.clone(),
             subject: subject.to_owned(),
@@ -323,14 +325,14 @@ impl LinkMail<'_> {
                 "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title></head>\
                  <body style=\"font-family:sans-serif;line-height:1.5\"><p>{html_why}</p>\
                  <p><a href=\"{html_link}\">{html_button}</a></p><p>{html_link}</p><p>{html_note}</p></body></html>",
-                escaped(subject),
+                escape_html(subject),
             ),
         }
     }
 }
 
 /// Escapes a text for use in an HTML element or attribute.
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {

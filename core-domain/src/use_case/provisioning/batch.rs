@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::AttemptReport;
 use super::claim::wide_scopes;
-use super::job_change::{JobChange, write_with_settled_lanes};
+use super::job_change::{JobChange, write_with_updated_lanes};
 use super::lane::{Lanes, holds_on, notify_ready};
 use super::report::{LeaseState, ReportPlan, plan};
 use super::timers;
 use super::worker::{HeldJob, Worker};
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};
 use crate::provisioning::{Job, JobHold, JobStatus, LaneKey};
@@ -31,7 +31,7 @@ pub struct CommitResult {
 
 /// The result of a report in a unit of work with others.
 #[derive(Debug)]
-enum Settlement {
+enum ReportResult {
     Written(LeaseState),
     Refused(Error),
     /// The report changes more than the job, so it needs a unit of work of its own.
@@ -41,7 +41,7 @@ enum Settlement {
 /// The result of one unit of work.
 #[derive(Debug)]
 struct UnitResult {
-    settled: Vec<Settlement>,
+    results: Vec<ReportResult>,
     held: Vec<HeldJob>,
     /// Jobs at the head of their lanes whose deadline has passed.
     overdue: Vec<JobId>,
@@ -73,16 +73,16 @@ impl Worker {
             }
             Err(_) => return Box::pin(self.commit_halves(finished, limit)).await,
         };
-        let mut settled = Vec::with_capacity(finished.len());
-        for (settlement, finished) in unit.settled.into_iter().zip(finished) {
-            settled.push(match settlement {
-                Settlement::Written(state) => Ok(state),
-                Settlement::Refused(error) => Err(error),
-                Settlement::Alone => self.report_attempt(finished).await,
+        let mut results = Vec::with_capacity(finished.len());
+        for (result, finished) in unit.results.into_iter().zip(finished) {
+            results.push(match result {
+                ReportResult::Written(state) => Ok(state),
+                ReportResult::Refused(error) => Err(error),
+                ReportResult::Alone => self.report_attempt(finished).await,
             });
         }
         CommitResult {
-            results: settled,
+            results,
             claimed: Ok(unit.held),
             overdue: self.stop_overdue(&unit.overdue).await,
         }
@@ -91,9 +91,9 @@ impl Worker {
     /// Writes the reports in two halves, and a single report in a unit of its own.
     async fn commit_halves(&self, finished: &[AttemptReport], limit: u32) -> CommitResult {
         if let [one] = finished {
-            let settled = vec![self.report_attempt(one).await];
+            let results = vec![self.report_attempt(one).await];
             return CommitResult {
-                results: settled,
+                results,
                 ..self.commit(&[], limit).await
             };
         }
@@ -167,36 +167,36 @@ impl Worker {
         let now = uow.now().await?;
         let planned = self.plan_reports(uow, finished, source).await?;
         let (planned, mut lanes) = lock_lanes(uow, planned).await?;
-        let (mut changes, mut settled) = (Vec::new(), Vec::with_capacity(finished.len()));
+        let (mut changes, mut results) = (Vec::new(), Vec::with_capacity(finished.len()));
         for planned in planned {
-            settled.push(planned.map(|change| changes.push(change)).err());
+            results.push(planned.map(|change| changes.push(change)).err());
         }
         let reported = changes.len();
         for change in &changes {
             change.update_lane(&mut lanes, now);
         }
-        lanes.settle(now);
+        lanes.update_states(now);
         let wide = self.read_wide_holds(uow, limit).await?;
         let found = self.find_claims(uow, limit, &wide, &mut lanes, &changes);
         let found = found.await?;
         for change in &found.changes {
             change.update_lane(&mut lanes, now);
         }
-        lanes.settle(now);
+        lanes.update_states(now);
         changes.extend(found.changes);
-        let written = write_with_settled_lanes(uow, changes, lanes).await?;
+        let written = write_with_updated_lanes(uow, changes, lanes).await?;
         notify_ready(uow, &written.ready);
         let mut jobs = written.jobs.into_iter();
         let mut reported = jobs.by_ref().take(reported);
         let mut next = || match reported.next() {
-            Some(job) => Settlement::Written(LeaseState::Held(Box::new(job))),
-            None => Settlement::Written(LeaseState::Lost),
+            Some(job) => ReportResult::Written(LeaseState::Held(Box::new(job))),
+            None => ReportResult::Written(LeaseState::Lost),
         };
-        let settled = settled
+        let results = results
             .into_iter()
             .map(|known| known.unwrap_or_else(&mut next));
         Ok(UnitResult {
-            settled: settled.collect(),
+            results: results.collect(),
             held: jobs.map(HeldJob::new).collect(),
             overdue: found.overdue,
         })
@@ -220,7 +220,7 @@ impl Worker {
         uow: &mut dyn UnitOfWork,
         finished: &[AttemptReport],
         source: JobSource,
-    ) -> Result<Vec<Result<JobChange, Settlement>>> {
+    ) -> Result<Vec<Result<JobChange, ReportResult>>> {
         if finished.is_empty() {
             return Ok(Vec::new());
         }
@@ -231,18 +231,18 @@ impl Worker {
         };
         let plan_one = |finished: &AttemptReport| {
             let Some(job) = jobs.remove(&finished.claimed.job_id) else {
-                return Err(Settlement::Written(LeaseState::Lost));
+                return Err(ReportResult::Written(LeaseState::Lost));
             };
             let (claimed, reports) = (&finished.claimed, &finished.reports);
             match plan(&self.cx, &self.actor, job, claimed, reports, now) {
-                _ if !finished.can_batch => Err(Settlement::Alone),
+                _ if !finished.can_batch => Err(ReportResult::Alone),
                 // The failure of a job opens a dead letter.
                 ReportPlan::Change(change) if change.after.status == JobStatus::Failed => {
-                    Err(Settlement::Alone)
+                    Err(ReportResult::Alone)
                 }
                 ReportPlan::Change(change) => Ok(*change),
-                ReportPlan::NoChange(state) => Err(Settlement::Written(state)),
-                ReportPlan::Refused(refusal) => Err(Settlement::Refused(refusal.into())),
+                ReportPlan::NoChange(state) => Err(ReportResult::Written(state)),
+                ReportPlan::Refused(refusal) => Err(ReportResult::Refused(refusal.into())),
             }
         };
         Ok(finished.iter().map(plan_one).collect())
@@ -253,8 +253,8 @@ impl Worker {
 /// others need not wait.
 async fn lock_lanes(
     uow: &mut dyn UnitOfWork,
-    planned: Vec<Result<JobChange, Settlement>>,
-) -> Result<(Vec<Result<JobChange, Settlement>>, Lanes)> {
+    planned: Vec<Result<JobChange, ReportResult>>,
+) -> Result<(Vec<Result<JobChange, ReportResult>>, Lanes)> {
     let fenced = planned
         .iter()
         .flatten()
@@ -265,7 +265,7 @@ async fn lock_lanes(
         if !change.changes_fence() || lanes.has(&change.after.lane) {
             Ok(change)
         } else {
-            Err(Settlement::Alone)
+            Err(ReportResult::Alone)
         }
     };
     let planned = planned.into_iter().map(|one| one.and_then(with_lane));
@@ -283,6 +283,6 @@ async fn stored_jobs(
 ) -> Result<BTreeMap<JobId, Stored<Job>>> {
     let ids = finished.iter().map(|one| one.claimed.job_id.as_str());
     let ids: Vec<&str> = ids.collect();
-    let jobs = unowned::<Job>(uow).get_many(&ids).await?;
+    let jobs = unowned_records::<Job>(uow).get_many(&ids).await?;
     Ok(jobs.into_iter().map(|job| (job.id.clone(), job)).collect())
 }

@@ -7,7 +7,7 @@ use super::job_change::JobChange;
 use super::kinds::Kinds;
 use super::lane::{Lanes, refill_cache};
 use super::worker::{Claim, Worker};
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -50,8 +50,8 @@ impl Worker {
     /// that no hold applies to, of registered kinds. Lanes take turns, and jobs of one lane keep their order. The cost
     /// grows with the number of claimed jobs, not with the number of lanes.
     ///
-    /// `lanes` must be updated for the jobs that were `moved` in this unit of work, and settled; the lanes of the
-    /// claims are added to it. `wide` are the holds on all jobs and on kinds.
+    /// `lanes` must be updated for the jobs that were `moved` in this unit of work, including their states; the lanes
+    /// of the claims are added to it. `wide` are the holds on all jobs and on kinds.
     ///
     /// # Errors
     /// Only those of the store.
@@ -193,7 +193,7 @@ fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
 pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
     let now = uow.now().await?;
     let due = JobLaneQuery::DueAt(now);
-    let due = unowned::<JobLane>(uow)
+    let due = unowned_records::<JobLane>(uow)
         .claim(&due, MAX_PROMOTED_LANES)
         .await?;
     let promoted = due.len();
@@ -211,7 +211,7 @@ async fn ready_lanes(
     names: &[String],
     limit: u32,
 ) -> Result<Vec<Stored<JobLane>>> {
-    let first = unowned::<JobLane>(uow)
+    let first = unowned_records::<JobLane>(uow)
         .claim(&JobLaneQuery::Ready, limit)
         .await?;
     let is_ours = |lane: &Stored<JobLane>| lane.head_kind().is_some_and(|k| names.contains(&k));
@@ -221,7 +221,11 @@ async fn ready_lanes(
     let mut lanes = Vec::new();
     for name in names {
         let of_kind = JobLaneQuery::ReadyOfKind(name.clone());
-        lanes.extend(unowned::<JobLane>(uow).claim(&of_kind, limit).await?);
+        lanes.extend(
+            unowned_records::<JobLane>(uow)
+                .claim(&of_kind, limit)
+                .await?,
+        );
     }
     lanes.sort_by_cached_key(|lane| claim_order_key(lane));
     lanes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -240,7 +244,7 @@ async fn heads_of(
 ) -> Result<BTreeMap<JobId, Stored<Job>>> {
     let heads = candidates.iter().filter_map(|lane| lane.head.as_ref());
     let ids: Vec<&str> = heads.map(JobId::as_str).collect();
-    let jobs = unowned::<Job>(uow).get_many(&ids).await?;
+    let jobs = unowned_records::<Job>(uow).get_many(&ids).await?;
     Ok(jobs.into_iter().map(|job| (job.id.clone(), job)).collect())
 }
 
@@ -270,7 +274,7 @@ async fn refill_lanes(
 /// # Errors
 /// Only those of the store.
 pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claim) -> Result<bool> {
-    let lease = unowned::<JobLease>(uow).find(&job.job_id).await?;
+    let lease = unowned_records::<JobLease>(uow).find(&job.job_id).await?;
     Ok(lease.is_some_and(|lease| lease.fence == job.fence))
 }
 
@@ -280,7 +284,7 @@ pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claim) -> Result<boo
 /// Only those of the store.
 pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claim]) -> Result<Vec<bool>> {
     let ids: Vec<&str> = jobs.iter().map(|job| job.job_id.as_str()).collect();
-    let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
+    let leases = unowned_records::<JobLease>(uow).get_many(&ids).await?;
     let fences = leases.iter().map(|lease| (&lease.job_id, lease.fence));
     let fences: BTreeMap<&JobId, i64> = fences.collect();
     let is_held = |job: &Claim| fences.get(&job.job_id) == Some(&job.fence);
@@ -303,7 +307,7 @@ pub(super) async fn heartbeat(
     }
     let now = uow.now().await?;
     let ids: Vec<&str> = held.iter().map(|claimed| claimed.job_id.as_str()).collect();
-    let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
+    let leases = unowned_records::<JobLease>(uow).get_many(&ids).await?;
     let own = leases.into_iter().filter(|lease| lease.owner == owner);
     let mut own: BTreeMap<JobId, _> = own.map(|lease| (lease.job_id.clone(), lease)).collect();
     let (mut lost, mut prolonged) = (Vec::new(), Vec::new());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::access::{OperatorScope, unowned};
+use crate::access::{OperatorScope, unowned_records};
 use crate::kernel::{DlqEntryId, Line, ListQuery, Page, PlatformId, Result, Stored, TextValue};
 use crate::port::UnitOfWork;
 use crate::provisioning::{DeadLetter, DlqQuery, DlqStatus};
@@ -79,34 +79,36 @@ impl JsonSchema for DlqStatuses {
     }
 }
 
-/// Returns entries of the dead-letter queue, newest first.
+/// Returns dead letters, newest first.
 ///
 /// # Errors
 /// `INVALID_CURSOR` if the cursor is invalid.
-pub async fn dlq_entries(
+pub async fn list_dead_letters(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<DlqFilter>,
 ) -> Result<Page<DlqEntryView>> {
     let filter = &query.filter;
-    let entries = DlqQuery::Of {
+    let matching = DlqQuery::Of {
         status: filter.status.0,
         platform_id: filter.platform_id.clone(),
         kind: filter.kind.as_ref().map(ToString::to_string),
     };
     let wanted = query.page();
-    let page = unowned::<DeadLetter>(uow).page(&entries, &wanted).await?;
-    Ok(page.map(|entry| entry.into_inner().into()))
+    let page = unowned_records::<DeadLetter>(uow)
+        .page(&matching, &wanted)
+        .await?;
+    Ok(page.map(|dead_letter| dead_letter.into_inner().into()))
 }
 
-/// Returns an entry of the dead-letter queue.
+/// Returns a dead letter.
 ///
 /// # Errors
-/// `NOT_FOUND` if the entry does not exist.
-pub async fn dlq_entry(
+/// `NOT_FOUND` if the dead letter does not exist.
+pub async fn get_dead_letter(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
-    entry: &DlqEntryId,
+    id: &DlqEntryId,
 ) -> Result<Stored<DeadLetter>> {
-    unowned::<DeadLetter>(uow).get(entry).await
+    unowned_records::<DeadLetter>(uow).get(id).await
 }

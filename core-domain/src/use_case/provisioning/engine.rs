@@ -12,7 +12,7 @@ use super::report::{LeaseHolder, LeaseState};
 use super::timers::TimerStats;
 use super::worker::{Claim, HeldJob, Outcome, Supervisor, Worker};
 use super::{claim, report, timers};
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Error, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact, transact_in};
 use crate::provisioning::{Job, JobQuery, JobStatus, Report, Trigger};
@@ -135,7 +135,9 @@ impl Worker {
 
     async fn read(&self, claimed: &Claim) -> Result<Option<HeldJob>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
-        let job = unowned::<Job>(uow.as_mut()).find(&claimed.job_id).await?;
+        let job = unowned_records::<Job>(uow.as_mut())
+            .find(&claimed.job_id)
+            .await?;
         let is_held = |job: &Job| job.status == JobStatus::Running && job.fence == claimed.fence;
         Ok(job.filter(|job| is_held(job)).map(HeldJob::new))
     }
@@ -215,7 +217,9 @@ pub(in crate::use_case) async fn estimated_seconds(
     kind: &'static str,
 ) -> Result<i64> {
     let completed = JobQuery::Completed(kind);
-    let newest = unowned::<Job>(uow).list(&completed, MAX_SAMPLES).await?;
+    let newest = unowned_records::<Job>(uow)
+        .list(&completed, MAX_SAMPLES)
+        .await?;
     let run_times = newest.iter().filter_map(run_time).collect();
     Ok(whole_seconds(median(run_times).unwrap_or(DEFAULT_ESTIMATE)))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kind::{JobInput, JobKind, split_name};
 use super::lane::{Lanes, notify_ready};
 use super::step_error::to_json;
-use crate::access::{Covers, ensure_below, unaudited, unowned};
+use crate::access::{Covers, ensure_below, unaudited, unowned_records};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -121,7 +121,7 @@ async fn find_by_keys<K: JobKind>(
     }
     let limit = u32::try_from(keys.len()).unwrap_or(u32::MAX);
     let known = JobQuery::IdempotencyKeys(keys);
-    unowned::<Job>(uow).list(&known, limit).await
+    unowned_records::<Job>(uow).list(&known, limit).await
 }
 
 /// Creates jobs for these inputs and inserts them with [`insert_jobs`].

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::undo;
-use crate::access::{JobScope, authorize_job, unowned};
+use crate::access::{JobScope, authorize_job, unowned_records};
 use crate::kernel::{
-    Context, Effect, Error, JobId, ListQuery, Page, PlatformId, Result, Stored, grant,
+    Context, Effect, Error, JobId, ListQuery, Page, PlatformId, Result, Stored, permission,
 };
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{Job, JobEvent, JobEventQuery, Progress};
@@ -31,12 +31,14 @@ pub struct JobProgressEvent {
 /// # Errors
 /// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn history(
-    scope: &JobScope<grant::JobRead>,
+    scope: &JobScope<permission::JobRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery,
 ) -> Result<Page<Stored<JobEvent>>> {
     let of_job = JobEventQuery::Of(scope.job().id.clone());
-    unowned::<JobEvent>(uow).page(&of_job, &query.page()).await
+    unowned_records::<JobEvent>(uow)
+        .page(&of_job, &query.page())
+        .await
 }
 
 /// A position in the history of a job, for following new events.
@@ -65,7 +67,7 @@ pub struct JobFeedPage {
 /// `VALIDATION_ERROR` if `last` is not the number of an existing event.
 pub fn open_feed(
     cx: &Context,
-    scope: &JobScope<grant::JobRead>,
+    scope: &JobScope<permission::JobRead>,
     last: Option<&str>,
 ) -> Result<JobFeed> {
     let job = scope.job();
@@ -98,19 +100,21 @@ impl JobFeed {
         let mut uow = store.begin(Mode::Read).await?;
         let scope = self.authorize(uow.as_mut()).await?;
         let after = JobEventQuery::After(self.job.clone(), self.position);
-        let entries = unowned::<JobEvent>(uow.as_mut()).list(&after, PAGE).await?;
-        let more = entries.len() >= PAGE as usize;
-        if let Some(last) = entries.last() {
+        let job_events = unowned_records::<JobEvent>(uow.as_mut())
+            .list(&after, PAGE)
+            .await?;
+        let more = job_events.len() >= PAGE as usize;
+        if let Some(last) = job_events.last() {
             self.position = last.seq;
         }
         let progress = scope.job().progress();
         let ended = !more && has_ended(uow.as_mut(), scope.job()).await?;
-        let with_progress = |entry: Stored<JobEvent>| JobProgressEvent {
-            event: entry.into_inner(),
+        let with_progress = |job_event: Stored<JobEvent>| JobProgressEvent {
+            event: job_event.into_inner(),
             progress: progress.clone(),
         };
         Ok(JobFeedPage {
-            events: entries.into_iter().map(with_progress).collect(),
+            events: job_events.into_iter().map(with_progress).collect(),
             has_more: more,
             has_ended: ended,
         })
@@ -126,7 +130,7 @@ impl JobFeed {
         self.authorize(uow.as_mut()).await.map(drop)
     }
 
-    async fn authorize(&self, uow: &mut dyn UnitOfWork) -> Result<JobScope<grant::JobRead>> {
+    async fn authorize(&self, uow: &mut dyn UnitOfWork) -> Result<JobScope<permission::JobRead>> {
         let caller = iam::current_caller(&self.cx, uow).await?;
         let cx = Context {
             caller,

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::kinds::Kinds;
 use super::lane::{MAX_HOLDS, holds_on, refresh_lane};
-use crate::access::{Covers, OperatorScope, PlatformWriter, audited, authorize, unowned};
+use crate::access::{Covers, OperatorScope, PlatformWriter, audited, authorize, unowned_records};
 use crate::kernel::{
     Code, Context, Effect, Error, HoldId, Line, ListQuery, Page, PlatformId, Reason, Result,
-    StoreError, Stored, Timestamp, Unowned, grant, text_enum,
+    StoreError, Stored, Timestamp, Unowned, permission, text_enum,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{HoldScope, HoldSource, JobHold, JobHoldQuery, LaneKey};
@@ -157,7 +157,7 @@ pub async fn create_hold(
 ) -> Result<HoldResult> {
     let held = command.to_scope(kinds)?;
     if let Some(platform) = &command.platform_id {
-        authorize::<grant::JobRead>(cx, uow, platform).await?;
+        authorize::<permission::JobRead>(cx, uow, platform).await?;
     }
     let reason = command.reason.as_ref();
     set(cx, scope, uow, held, HoldSource::Operator, reason).await
@@ -173,7 +173,7 @@ pub async fn holds(
     query: &ListQuery,
 ) -> Result<Page<HoldView>> {
     let wanted = query.page();
-    let page = unowned::<JobHold>(uow)
+    let page = unowned_records::<JobHold>(uow)
         .page(&JobHoldQuery::All, &wanted)
         .await?;
     Ok(page.map(|hold| HoldView::from(&*hold)))
@@ -188,7 +188,7 @@ pub async fn get_hold(
     uow: &mut dyn UnitOfWork,
     hold: &HoldId,
 ) -> Result<Stored<JobHold>> {
-    unowned::<JobHold>(uow).get(hold).await
+    unowned_records::<JobHold>(uow).get(hold).await
 }
 
 /// Lifts an operator's hold.
@@ -318,7 +318,7 @@ async fn find(
 /// Returns the holds on all jobs or on a kind.
 pub(super) async fn list_wide_holds(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>>> {
     let wide = JobHoldQuery::Wide;
-    unowned::<JobHold>(uow).list(&wide, MAX_HOLDS).await
+    unowned_records::<JobHold>(uow).list(&wide, MAX_HOLDS).await
 }
 
 async fn refresh(uow: &mut dyn UnitOfWork, held: &HoldScope) -> Result<()> {

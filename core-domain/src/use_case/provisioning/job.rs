@@ -9,10 +9,11 @@ use super::hold::list_wide_holds;
 use super::lane::holds_on;
 use crate::access::{
     Batches, JobScope, OperatorScope, PlatformAccess, PlatformScope, SystemScope, authorize,
-    authorize_operator, authorize_signed_in, unowned,
+    authorize_operator, authorize_signed_in, unowned_records,
 };
 use crate::kernel::{
-    Context, Error, JobId, ListQuery, Page, PlatformId, Record, Result, Stored, Timestamp, grant,
+    Context, Error, JobId, ListQuery, Page, PlatformId, Record, Result, Stored, Timestamp,
+    permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -68,7 +69,7 @@ pub struct JobFilter {
 #[derive(Clone, Debug)]
 pub enum JobListScope {
     /// The jobs of one platform.
-    Platform(Box<PlatformScope<grant::JobRead>>),
+    Platform(Box<PlatformScope<permission::JobRead>>),
     /// The jobs of all platforms.
     Installation(OperatorScope),
     /// No jobs: the caller acts for no platform.
@@ -121,7 +122,9 @@ pub async fn list(
         platform_id,
         status: query.filter.status,
     };
-    let page = unowned::<Job>(uow).page(&jobs, &query.page()).await?;
+    let page = unowned_records::<Job>(uow)
+        .page(&jobs, &query.page())
+        .await?;
     let (next, total) = (page.next, page.total);
     let items = views(cx, uow, page.items).await?;
     Ok(Page { items, next, total })
@@ -133,7 +136,7 @@ pub async fn list(
 /// Only those of the store.
 pub async fn get(
     cx: &Context,
-    scope: &JobScope<grant::JobRead>,
+    scope: &JobScope<permission::JobRead>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<JobView> {
     let mut views = views(cx, uow, vec![scope.job().clone()]).await?;
@@ -199,7 +202,9 @@ async fn leases_of(
         return Ok(BTreeMap::new());
     }
     let of_jobs = JobLeaseQuery::OfJobs(running);
-    let leases = unowned::<JobLease>(uow).list(&of_jobs, limit).await?;
+    let leases = unowned_records::<JobLease>(uow)
+        .list(&of_jobs, limit)
+        .await?;
     let leases = leases.into_iter().map(Stored::into_inner);
     Ok(leases.map(|lease| (lease.job_id.clone(), lease)).collect())
 }
@@ -211,7 +216,7 @@ pub(in crate::use_case) async fn find(
     uow: &mut dyn UnitOfWork,
     job: &JobId,
 ) -> Result<Option<Stored<Job>>> {
-    unowned::<Job>(uow).find(job).await
+    unowned_records::<Job>(uow).find(job).await
 }
 
 /// Maximum number of child jobs that [`find_child`] searches.
@@ -225,7 +230,7 @@ pub(in crate::use_case) async fn find_child(
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
     let queued_by = JobQuery::QueuedBy(parent.clone());
-    let children = unowned::<Job>(uow).list(&queued_by, MAX_CHILDREN);
+    let children = unowned_records::<Job>(uow).list(&queued_by, MAX_CHILDREN);
     let mut children = children.await?.into_iter();
     Ok(children.find(|job| job.kind == kind))
 }
@@ -237,7 +242,7 @@ pub(in crate::use_case) async fn find_unfinished(
     own: &BTreeSet<JobId>,
 ) -> Result<Option<JobId>> {
     let mut jobs = Batches::<Job>::of(JobQuery::Unfinished(scope.id().clone()));
-    while let Some(batch) = jobs.next(unowned(uow)).await? {
+    while let Some(batch) = jobs.next(unowned_records(uow)).await? {
         if let Some(other) = batch.iter().find(|job| !own.contains(&job.id)) {
             return Ok(Some(other.id.clone()));
         }
@@ -254,7 +259,7 @@ pub(in crate::use_case) async fn with_descendants(
     let (mut found, mut to_ask) = (BTreeSet::from([job.clone()]), vec![job.clone()]);
     while let Some(parent) = to_ask.pop() {
         let mut children = Batches::<Job>::of(JobQuery::QueuedBy(parent));
-        while let Some(batch) = children.next(unowned(uow)).await? {
+        while let Some(batch) = children.next(unowned_records(uow)).await? {
             let new = batch.iter().filter(|child| found.insert(child.id.clone()));
             to_ask.extend(new.map(|child| child.id.clone()));
         }
@@ -270,7 +275,7 @@ pub(in crate::use_case) async fn list_of_kind(
     kind: &str,
 ) -> Result<Vec<Stored<Job>>> {
     let of_kind = JobQuery::OfKind(platform.clone(), kind.to_owned());
-    unowned::<Job>(uow).list(&of_kind, MAX_JOBS).await
+    unowned_records::<Job>(uow).list(&of_kind, MAX_JOBS).await
 }
 
 /// Returns whether the job exists and works for the platform.
@@ -279,6 +284,6 @@ pub(in crate::use_case) async fn belongs_to(
     uow: &mut dyn UnitOfWork,
     job: &JobId,
 ) -> Result<bool> {
-    let job = unowned::<Job>(uow).find(job).await?;
+    let job = unowned_records::<Job>(uow).find(job).await?;
     Ok(job.is_some_and(|job| job.platform_id.as_ref() == Some(scope.id())))
 }

@@ -1,7 +1,7 @@
 //! Planned changes of jobs, and the writes that store them with their lanes, leases and history.
 
 use super::lane::Lanes;
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Context, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -128,16 +128,16 @@ pub(super) async fn write_changes(
     for change in &changes {
         change.update_lane(&mut lanes, now);
     }
-    lanes.settle(now);
-    write_with_settled_lanes(uow, changes, lanes).await
+    lanes.update_states(now);
+    write_with_updated_lanes(uow, changes, lanes).await
 }
 
-/// Works like [`write_changes`], but `lanes` must already be updated and settled.
+/// Works like [`write_changes`], but `lanes` must already be updated, including their states.
 ///
 /// # Errors
 /// [`StoreError::Retry`](crate::kernel::StoreError::Retry) if another unit of work has changed a job or a lane in the
 /// meantime.
-pub(super) async fn write_with_settled_lanes(
+pub(super) async fn write_with_updated_lanes(
     uow: &mut dyn UnitOfWork,
     changes: Vec<JobChange>,
     lanes: Lanes,
@@ -172,7 +172,9 @@ pub(super) async fn write_with_settled_lanes(
 async fn end_leases(uow: &mut dyn UnitOfWork, jobs: Vec<JobId>) -> Result<()> {
     if !jobs.is_empty() {
         let of_jobs = JobLeaseQuery::OfJobs(jobs);
-        unowned::<JobLease>(uow).remove_all(&of_jobs).await?;
+        unowned_records::<JobLease>(uow)
+            .remove_all(&of_jobs)
+            .await?;
     }
     Ok(())
 }

@@ -303,7 +303,7 @@ pub(super) struct StepCall<'a> {
 
 impl<'a> StepCall<'a> {
     /// Returns the stored step.
-    pub(super) fn stored(&self) -> Option<&'a Step> {
+    pub(super) fn stored_step(&self) -> Option<&'a Step> {
         stored_step(self.job, self.step)
     }
 }
@@ -328,7 +328,7 @@ impl<'a, K: JobKind> StepContext<'a, K> {
             job: call.job,
             input,
             item: split_name(call.step).1,
-            first_look: call.stored().and_then(|stored| stored.first_look),
+            first_look: call.stored_step().and_then(|stored| stored.first_look),
             ports: call.ports,
         }
     }
@@ -522,7 +522,7 @@ impl<K: JobKind> Steps<K> {
     }
 
     /// Returns the steps of a kind with their types erased.
-    pub(super) fn erased(self, kind: &Arc<K>) -> Vec<Arc<dyn ErasedStep>> {
+    pub(super) fn into_erased_steps(self, kind: &Arc<K>) -> Vec<Arc<dyn ErasedStep>> {
         let steps = self.0.into_iter();
         steps.map(|(_, new)| new(Arc::clone(kind))).collect()
     }

@@ -69,7 +69,7 @@ impl Kinds {
             });
         }
         let kind = Arc::new(kind);
-        let steps = steps.erased(&kind);
+        let steps = steps.into_erased_steps(&kind);
         let registered = RegisteredKind {
             place: K::PLACE,
             deadline: K::DEADLINE,
@@ -192,11 +192,11 @@ impl ErasedStep for UndoStep {
 
     /// Undoes the step if its first observation found no object; otherwise keeps the object.
     async fn undo(&self, call: StepCall<'_>) -> Result<Undone, StepError> {
-        let Some(done) = call.stored().filter(may_have_effect) else {
-            return Ok(Undone::left("another undo job removed it"));
+        let Some(done) = call.stored_step().filter(may_have_effect) else {
+            return Ok(Undone::kept_because("another undo job removed it"));
         };
         match done.keep_reason() {
-            Some(why) => Ok(Undone::left(why)),
+            Some(why) => Ok(Undone::kept_because(why)),
             None => self.0.undo(call).await,
         }
     }

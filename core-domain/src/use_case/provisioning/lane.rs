@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Effect, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -22,17 +22,19 @@ pub(super) async fn holds_on(
         return Ok(Vec::new());
     }
     let on_scopes = JobHoldQuery::On(scopes);
-    unowned::<JobHold>(uow).list(&on_scopes, MAX_HOLDS).await
+    unowned_records::<JobHold>(uow)
+        .list(&on_scopes, MAX_HOLDS)
+        .await
 }
 
 /// The lanes that a unit of work changes: read together, changed in memory and written together. Every unit writes them
 /// before their jobs, so that two units never wait for each other. They are written even if they did not change,
 /// because their version protects decisions that depend on their jobs and holds.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(BTreeMap<LaneKey, Loaded>);
+pub(super) struct Lanes(BTreeMap<LaneKey, LoadedLane>);
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedLane {
     stored: Option<Stored<JobLane>>,
     lane: JobLane,
     /// Whether the unit of work has locked the stored lane.
@@ -48,20 +50,20 @@ impl Lanes {
     ) -> Result<Self> {
         let new = |key: LaneKey| {
             let lane = JobLane::new(key.clone());
-            let loaded = Loaded {
+            let loaded = LoadedLane {
                 stored: None,
                 lane,
                 is_locked: false,
             };
             (key, loaded)
         };
-        let mut lanes: BTreeMap<LaneKey, Loaded> = keys.into_iter().map(new).collect();
+        let mut lanes: BTreeMap<LaneKey, LoadedLane> = keys.into_iter().map(new).collect();
         if lanes.is_empty() {
             return Ok(Self(lanes));
         }
         let names: Vec<&str> = lanes.keys().map(LaneKey::as_str).collect();
-        let stored = unowned::<JobLane>(uow).get_many(&names).await?;
-        lanes.extend(stored.into_iter().map(Loaded::entry));
+        let stored = unowned_records::<JobLane>(uow).get_many(&names).await?;
+        lanes.extend(stored.into_iter().map(LoadedLane::keyed_by_lane));
         Self(lanes).learn(uow).await
     }
 
@@ -77,7 +79,7 @@ impl Lanes {
         }
         let new = keys.into_iter().map(JobLane::new).collect();
         let stored = unaudited::insert_or_lock(uow, new).await?;
-        let mut lanes: BTreeMap<_, _> = stored.into_iter().map(Loaded::entry).collect();
+        let mut lanes: BTreeMap<_, _> = stored.into_iter().map(LoadedLane::keyed_by_lane).collect();
         lanes
             .values_mut()
             .for_each(|loaded| loaded.is_locked = true);
@@ -91,13 +93,13 @@ impl Lanes {
         }
         let limit = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         let these = JobLaneQuery::Of(keys);
-        let locked = unowned::<JobLane>(uow).claim(&these, limit).await?;
+        let locked = unowned_records::<JobLane>(uow).claim(&these, limit).await?;
         Self::of(uow, locked).await
     }
 
     /// Creates a set of lanes that were already read.
     pub(super) async fn of(uow: &mut dyn UnitOfWork, stored: Vec<Stored<JobLane>>) -> Result<Self> {
-        let lanes = stored.into_iter().map(Loaded::entry).collect();
+        let lanes = stored.into_iter().map(LoadedLane::keyed_by_lane).collect();
         Self(lanes).learn(uow).await
     }
 
@@ -138,13 +140,13 @@ impl Lanes {
         uow: &mut dyn UnitOfWork,
         now: Timestamp,
     ) -> Result<Vec<LaneKey>> {
-        self.settle(now);
+        self.update_states(now);
         self.write(uow).await
     }
 
     /// Updates the state of each lane.
-    pub(super) fn settle(&mut self, now: Timestamp) {
-        for Loaded { lane, .. } in self.0.values_mut() {
+    pub(super) fn update_states(&mut self, now: Timestamp) {
+        for LoadedLane { lane, .. } in self.0.values_mut() {
             lane.update_state(now);
         }
     }
@@ -154,7 +156,7 @@ impl Lanes {
         let (mut ready, mut added) = (Vec::new(), Vec::new());
         let (mut changed, mut locked) = (Vec::new(), Vec::new());
         for loaded in self.0.into_values() {
-            let Loaded {
+            let LoadedLane {
                 stored,
                 lane,
                 is_locked,
@@ -182,8 +184,8 @@ impl Lanes {
     }
 }
 
-impl Loaded {
-    fn entry(stored: Stored<JobLane>) -> (LaneKey, Self) {
+impl LoadedLane {
+    fn keyed_by_lane(stored: Stored<JobLane>) -> (LaneKey, Self) {
         let lane = (*stored).clone();
         let loaded = Self {
             stored: Some(stored),
@@ -197,7 +199,7 @@ impl Loaded {
 /// Refills the lane's cache with its first queued jobs.
 pub(super) async fn refill_cache(uow: &mut dyn UnitOfWork, lane: &mut JobLane) -> Result<()> {
     let queued = JobQuery::QueuedInLane(lane.lane.clone());
-    let first = unowned::<Job>(uow)
+    let first = unowned_records::<Job>(uow)
         .list(&queued, JobLane::cache_size())
         .await?;
     lane.refill(first.iter().map(|job| QueuedJob::from(&**job)));

@@ -27,7 +27,7 @@ mod worker;
 
 pub use attempt::AttemptReport;
 pub use batch::CommitResult;
-pub use dlq::{DlqEntryView, DlqFilter, DlqStatuses, dlq_entries, dlq_entry};
+pub use dlq::{DlqEntryView, DlqFilter, DlqStatuses, get_dead_letter, list_dead_letters};
 pub(super) use engine::estimated_seconds;
 pub use enqueue::{enqueue, enqueue_child, enqueue_many};
 pub use history::{JobFeed, JobFeedPage, JobProgressEvent, history, open_feed};
@@ -47,4 +47,4 @@ pub use operate::{cancel, force_complete, replay, retry};
 pub use report::LeaseState;
 pub use step_error::{Observation, StepError, Undone};
 pub use timers::{TimerStats, signal};
-pub use worker::{Claim, HeldJob, Outcome, StepEnd, StepFuture, Supervisor, Unsupervised, Worker};
+pub use worker::{Claim, HeldJob, NoSupervisor, Outcome, StepEnd, StepFuture, Supervisor, Worker};

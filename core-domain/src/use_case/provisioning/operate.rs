@@ -8,7 +8,9 @@ use super::kind::JobCanceller;
 use super::kinds::Kinds;
 use super::transition::{TransitionContext, transition};
 use super::undo;
-use crate::access::{AuditEvent, Batches, Covers, OperatorScope, PlatformWriter, audited, unowned};
+use crate::access::{
+    AuditEvent, Batches, Covers, OperatorScope, PlatformWriter, audited, unowned_records,
+};
 use crate::kernel::{
     Code, Context, DlqEntryId, Error, JobId, PlatformId, Reason, Result, Stored, Unowned,
 };
@@ -49,7 +51,7 @@ pub async fn cancel(
     let reason = reason
         .map_or("cancelled by operator", Reason::as_str)
         .to_owned();
-    let before = unowned::<Job>(uow).get(job).await?;
+    let before = unowned_records::<Job>(uow).get(job).await?;
     let trigger = Trigger::Cancel { reason };
     let after = apply_operation(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
     undo::queue(cx, uow, kinds, &before, &after).await?;
@@ -85,16 +87,16 @@ pub async fn replay(
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    entry: &DlqEntryId,
+    dead_letter: &DlqEntryId,
 ) -> Result<Stored<Job>> {
-    let entry = unowned::<DeadLetter>(uow).get(entry).await?;
-    cx.check_if_match(&entry)?;
-    let job = unowned::<Job>(uow).get(&entry.job_id).await?;
-    if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
+    let dead_letter = unowned_records::<DeadLetter>(uow).get(dead_letter).await?;
+    cx.check_if_match(&dead_letter)?;
+    let job = unowned_records::<Job>(uow).get(&dead_letter.job_id).await?;
+    if dead_letter.status != DlqStatus::Pending || job.status != JobStatus::Failed {
         return Err(Error::Refused {
             code: Code::DlqEntryNotReplayable,
-            message: "Only a pending entry of a failed job can be replayed.".to_owned(),
-            details: serde_json::json!({ "status": entry.status, "allowedFrom": [DlqStatus::Pending] }),
+            message: "Only a pending dead letter of a failed job can be replayed.".to_owned(),
+            details: serde_json::json!({ "status": dead_letter.status, "allowedFrom": [DlqStatus::Pending] }),
         });
     }
     undo::ensure_can_continue(uow, &job, &Trigger::Replay).await?;
@@ -112,7 +114,7 @@ async fn apply_operation(
     action: &'static str,
 ) -> Result<Stored<Job>> {
     let _ = scope;
-    let job = unowned::<Job>(uow).get(job).await?;
+    let job = unowned_records::<Job>(uow).get(job).await?;
     cx.check_if_match(&job)?;
     undo::ensure_can_continue(uow, &job, &trigger).await?;
     let after = move_job(cx, uow, kinds, &job, &trigger).await?;
@@ -161,7 +163,7 @@ async fn other_unfinished(
     let mut jobs = Batches::<Job>::of(JobQuery::Unfinished(platform.clone()));
     let mut found = Vec::new();
     while found.len() <= MAX_CANCELLED
-        && let Some(batch) = jobs.next(unowned(uow)).await?
+        && let Some(batch) = jobs.next(unowned_records(uow)).await?
     {
         found.extend(batch.into_iter().filter(|job| Some(&job.id) != own));
     }

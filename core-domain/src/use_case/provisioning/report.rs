@@ -11,7 +11,7 @@ use super::step_error::StepError;
 use super::transition::{TransitionContext, write_transition};
 use super::undo;
 use super::worker::{Claim, HeldJob, Outcome};
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Context, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -80,7 +80,10 @@ pub(super) async fn report(
     found: Option<&Value>,
 ) -> Result<LeaseState> {
     let now = uow.now().await?;
-    let Some(job) = unowned::<Job>(uow).find(&holder.claimed.job_id).await? else {
+    let Some(job) = unowned_records::<Job>(uow)
+        .find(&holder.claimed.job_id)
+        .await?
+    else {
         return Ok(LeaseState::Lost);
     };
     let change = match plan(cx, holder.actor, job, holder.claimed, reports, now) {

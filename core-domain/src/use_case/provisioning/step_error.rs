@@ -45,7 +45,7 @@ pub enum Undone {
 impl Undone {
     /// Creates the result of an undo that kept the effect for this reason.
     #[must_use]
-    pub fn left(why: impl Into<String>) -> Self {
+    pub fn kept_because(why: impl Into<String>) -> Self {
         Self::Kept(why.into())
     }
 
@@ -65,7 +65,7 @@ impl Undone {
 
     /// Parses the output of an undo step.
     pub(super) fn of_output(output: &Value) -> Self {
-        kept_reason(output).map_or(Self::Removed, Self::left)
+        kept_reason(output).map_or(Self::Removed, Self::kept_because)
     }
 }
 
@@ -171,10 +171,10 @@ impl StepError {
 
 impl From<ProviderError> for StepError {
     fn from(error: ProviderError) -> Self {
-        let shown = |code| JobError::new(code, error.to_string());
+        let job_error = |code| JobError::new(code, error.to_string());
         match &error {
             ProviderError::Transient(cause) => {
-                Self::Transient(shown("PROVIDER_UNAVAILABLE"), Some(cause.clone()))
+                Self::Transient(job_error("PROVIDER_UNAVAILABLE"), Some(cause.clone()))
             }
             ProviderError::Unfinished => Self::Unfinished { found: None },
             ProviderError::Throttled {
@@ -183,13 +183,13 @@ impl From<ProviderError> for StepError {
                 retry_after: Duration::from_secs(*retry_after_seconds),
             },
             ProviderError::OutcomeUnknown(cause) => {
-                Self::OutcomeUnknown(shown("PROVIDER_TIMEOUT"), Some(cause.clone()))
+                Self::OutcomeUnknown(job_error("PROVIDER_TIMEOUT"), Some(cause.clone()))
             }
-            ProviderError::Permanent(_) => Self::Permanent(shown("PROVIDER_REFUSED"), None),
+            ProviderError::Permanent(_) => Self::Permanent(job_error("PROVIDER_REFUSED"), None),
             ProviderError::Damaged(cause) => {
-                Self::Permanent(shown("PROVIDER_DAMAGED"), Some(cause.clone()))
+                Self::Permanent(job_error("PROVIDER_DAMAGED"), Some(cause.clone()))
             }
-            ProviderError::NameTaken(_) => Self::Permanent(shown("NAME_TAKEN"), None),
+            ProviderError::NameTaken(_) => Self::Permanent(job_error("NAME_TAKEN"), None),
         }
     }
 }
@@ -261,7 +261,7 @@ mod tests {
 
     const SECRET: &str = "/srv/data/r2/x: EIO";
 
-    fn shown(error: &StepError) -> String {
+    fn visible_text(error: &StepError) -> String {
         match error {
             StepError::Transient(error, _)
             | StepError::OutcomeUnknown(error, _)
@@ -282,11 +282,11 @@ mod tests {
             StoreError::backend(SECRET).into(),
         ];
         for failure in failures {
-            assert!(!shown(&failure).contains(SECRET), "{failure:?}");
+            assert!(!visible_text(&failure).contains(SECRET), "{failure:?}");
             let cause = failure.cause().map(ToString::to_string);
             assert!(cause.is_some_and(|cause| cause.contains(SECRET)));
         }
         let refused: StepError = ProviderError::Permanent("no such binding".to_owned()).into();
-        assert!(shown(&refused).contains("no such binding"));
+        assert!(visible_text(&refused).contains("no such binding"));
     }
 }

@@ -8,8 +8,8 @@ use super::job_change::JobChange;
 use super::kinds::Kinds;
 use super::operate;
 use super::transition::{TransitionContext, transition, write_transition};
-use crate::access::{Batches, JobScope, unaudited, unowned};
-use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, grant};
+use crate::access::{Batches, JobScope, unaudited, unowned_records};
+use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, permission};
 use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{
     Actor, Job, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal,
@@ -84,9 +84,9 @@ pub(super) async fn next_due(store: &dyn Store, within: Duration) -> Result<Opti
     let mut uow = store.begin(Mode::Auto).await?;
     let now = uow.now().await?;
     let by = now.plus(within);
-    let lane = unowned::<JobLane>(uow.as_mut());
+    let lane = unowned_records::<JobLane>(uow.as_mut());
     let lane = lane.first(&JobLaneQuery::DueAt(by)).await?;
-    let job = unowned::<Job>(uow.as_mut());
+    let job = unowned_records::<Job>(uow.as_mut());
     let job = job.first(&JobQuery::WakeAt(by)).await?;
     let moments = [lane.map(|lane| lane.ready_at), job.map(|job| job.run_at)];
     let pause = |moment: Timestamp| {
@@ -122,7 +122,7 @@ async fn list_leased_jobs(store: &dyn Store) -> Result<Vec<JobId>> {
     let mut uow = store.begin(Mode::Read).await?;
     let mut leases = Batches::<JobLease>::of(JobLeaseQuery::All);
     let mut jobs = Vec::new();
-    while let Some(batch) = leases.next(unowned(uow.as_mut())).await? {
+    while let Some(batch) = leases.next(unowned_records(uow.as_mut())).await? {
         jobs.extend(batch.iter().map(|lease| lease.job_id.clone()));
     }
     Ok(jobs)
@@ -169,9 +169,9 @@ async fn take_back(
     {
         return Ok(true);
     }
-    let job = unowned::<Job>(uow).find(id).await?;
+    let job = unowned_records::<Job>(uow).find(id).await?;
     if job.is_none_or(|job| job.status != JobStatus::Running)
-        && let Some(orphan) = unowned::<JobLease>(uow).find(id).await?
+        && let Some(orphan) = unowned_records::<JobLease>(uow).find(id).await?
     {
         unaudited::remove(uow, &orphan).await?;
     }
@@ -184,7 +184,7 @@ async fn take_back(
 /// `INVALID_STATE` if the job does not wait.
 pub async fn signal(
     cx: &Context,
-    scope: &JobScope<grant::JobCreate>,
+    scope: &JobScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
 ) -> Result<Stored<Job>> {
@@ -230,7 +230,7 @@ async fn find_movable(
 ) -> Result<Vec<JobId>> {
     let (mut found, mut jobs) = (Vec::new(), Batches::<Job>::of(query));
     while found.len() < BATCH as usize
-        && let Some(batch) = jobs.next(unowned(uow)).await?
+        && let Some(batch) = jobs.next(unowned_records(uow)).await?
     {
         let own = batch.iter().filter(|job| may_move(job));
         found.extend(own.map(|job| job.id.clone()));
@@ -251,10 +251,10 @@ async fn find_expired(
         Batches::<JobLease>::of(JobLeaseQuery::ExpiredAt(now)),
     );
     while found.len() < BATCH as usize
-        && let Some(batch) = leases.next(unowned(uow)).await?
+        && let Some(batch) = leases.next(unowned_records(uow)).await?
     {
         let ids: Vec<&str> = batch.iter().map(|lease| lease.job_id.as_str()).collect();
-        let jobs = unowned::<Job>(uow).get_many(&ids).await?;
+        let jobs = unowned_records::<Job>(uow).get_many(&ids).await?;
         let own = jobs
             .iter()
             .filter(|job| job.status == JobStatus::Running && kinds.contains(&job.kind));
@@ -275,7 +275,7 @@ async fn find_due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
         to_wake,
         overdue,
         expired: find_expired(uow.as_mut(), kinds, now).await?,
-        has_lanes: unowned::<JobLane>(uow.as_mut())
+        has_lanes: unowned_records::<JobLane>(uow.as_mut())
             .first(&JobLaneQuery::DueAt(now))
             .await?
             .is_some(),
@@ -323,7 +323,7 @@ async fn move_one(
     lease: LeaseCondition,
 ) -> Result<bool> {
     let now = uow.now().await?;
-    let Some(job) = unowned::<Job>(uow).find(job).await? else {
+    let Some(job) = unowned_records::<Job>(uow).find(job).await? else {
         return Ok(false);
     };
     // This process cannot run the hooks of an unknown kind, so it leaves the job to another process.
@@ -332,7 +332,7 @@ async fn move_one(
         return Ok(false);
     }
     if lease == LeaseCondition::MustHaveEnded {
-        let held = unowned::<JobLease>(uow).find(&job.id).await?;
+        let held = unowned_records::<JobLease>(uow).find(&job.id).await?;
         if job.status != JobStatus::Running || held.is_none_or(|l| l.lease_until >= now) {
             return Ok(false);
         }

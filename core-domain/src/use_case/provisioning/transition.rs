@@ -5,7 +5,7 @@ use super::kind::{Hook, WriteCall};
 use super::kinds::Kinds;
 use super::lane::{Lanes, notify_ready};
 use super::undo;
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Context, DlqEntryId, Error, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
@@ -109,7 +109,9 @@ async fn lane_blocked_until(
     if !running || !change.changes_fence() || by.actor.is_worker() || by.holder_is_gone {
         return Ok(None);
     }
-    let lease = unowned::<JobLease>(uow).find(&change.before.id).await?;
+    let lease = unowned_records::<JobLease>(uow)
+        .find(&change.before.id)
+        .await?;
     Ok(lease.map(|lease| lease.lease_until))
 }
 
@@ -137,7 +139,7 @@ async fn wake_parent(
     parent: &JobId,
     kinds: &Kinds,
 ) -> Result<()> {
-    let Some(parent) = unowned::<Job>(uow).find(parent).await? else {
+    let Some(parent) = unowned_records::<Job>(uow).find(parent).await? else {
         return Ok(());
     };
     if parent.status != JobStatus::Waiting {
@@ -235,41 +237,41 @@ async fn update_dlq(
     let open = match before.dlq_entry_id {
         Some(_) => {
             let query = DlqQuery::OpenOf(after.id.clone());
-            unowned::<DeadLetter>(uow).first(&query).await?
+            unowned_records::<DeadLetter>(uow).first(&query).await?
         }
         None => None,
     };
     let stopped = after
         .failure_kind
-        .filter(|kind| after.status == JobStatus::Failed && kind.opens_dlq_entry());
+        .filter(|kind| after.status == JobStatus::Failed && kind.opens_dead_letter());
     if let Some(failure) = stopped {
         let id = DlqEntryId::generate(now, cx.entropy.as_ref());
-        let entry = DeadLetter::for_stopped_job(id, after, failure, open.as_deref(), now);
-        after.dlq_entry_id = Some(entry.id.clone());
+        let dead_letter = DeadLetter::for_stopped_job(id, after, failure, open.as_deref(), now);
+        after.dlq_entry_id = Some(dead_letter.id.clone());
         match &open {
-            Some(open) => unaudited::replace(uow, open, entry).await?,
-            None => unaudited::insert(uow, entry).await?,
+            Some(open) => unaudited::replace(uow, open, dead_letter).await?,
+            None => unaudited::insert(uow, dead_letter).await?,
         };
         return Ok(());
     }
     let Some(open) = open else {
         return Ok(());
     };
-    let mut entry = open.clone().into_inner();
-    entry.updated_at = now;
+    let mut dead_letter = open.clone().into_inner();
+    dead_letter.updated_at = now;
     match after.status {
-        JobStatus::Completed => entry.status = DlqStatus::Resolved,
-        JobStatus::Failed => entry.status = DlqStatus::Discarded,
+        JobStatus::Completed => dead_letter.status = DlqStatus::Resolved,
+        JobStatus::Failed => dead_letter.status = DlqStatus::Discarded,
         _ => {
-            entry.status = DlqStatus::Replayed;
-            entry.replay_count = after.replay_count;
-            entry.replayed_at = Some(now);
-            entry.replayed_by = Some(actor.id.clone());
+            dead_letter.status = DlqStatus::Replayed;
+            dead_letter.replay_count = after.replay_count;
+            dead_letter.replayed_at = Some(now);
+            dead_letter.replayed_by = Some(actor.id.clone());
         }
     }
-    if !entry.status.is_open() {
-        entry.resolved_at = Some(now);
+    if !dead_letter.status.is_open() {
+        dead_letter.resolved_at = Some(now);
     }
-    unaudited::replace(uow, &open, entry).await?;
+    unaudited::replace(uow, &open, dead_letter).await?;
     Ok(())
 }

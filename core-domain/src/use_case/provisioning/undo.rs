@@ -6,7 +6,7 @@ use super::job_change::JobChange;
 use super::kind::ErasedStep;
 use super::kinds::Kinds;
 use super::step_error::StepError;
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Context, Error, IllegalTransition, JobId, Machine, Record, Result, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{
@@ -32,7 +32,7 @@ pub(super) async fn queue(
         return Ok(());
     };
     let now = uow.now().await?;
-    let lane = unowned::<JobLane>(uow).get(&cancelled.lane).await?;
+    let lane = unowned_records::<JobLane>(uow).get(&cancelled.lane).await?;
     let run_at = effects_settled_at(before, &lane, kind.longest_timeout).max(now);
     let undo = Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
@@ -88,7 +88,7 @@ async fn is_current_undo(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
     let Some(undone) = &undo.parent_job_id else {
         return Ok(false);
     };
-    let undone = unowned::<Job>(uow).find(undone).await?;
+    let undone = unowned_records::<Job>(uow).find(undone).await?;
     let Some(undone) = undone.filter(|job| is_still_cancelled(job, undo)) else {
         return Ok(false);
     };
@@ -116,7 +116,7 @@ async fn newest_undoing(
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
     let undoing = JobQuery::Undoing(job.clone(), undo_kind_of(kind));
-    unowned::<Job>(uow).first(&undoing).await
+    unowned_records::<Job>(uow).first(&undoing).await
 }
 
 /// Returns the job that this job undoes; `None` if it is not an undo job.
@@ -133,7 +133,7 @@ pub(super) async fn find_undone_job(
     let Some(undone) = &job.parent_job_id else {
         return Err(Error::NotFound(Job::KIND));
     };
-    unowned::<Job>(uow).get(undone).await.map(Some)
+    unowned_records::<Job>(uow).get(undone).await.map(Some)
 }
 
 /// Works like [`find_undone_job`], for an attempt of a step. Returns an error if the undone job is not cancelled any
@@ -173,7 +173,7 @@ pub(super) async fn plan_undone_change(
     if !moved {
         return Ok(None);
     }
-    let undone = unowned::<Job>(uow).find(parent).await?;
+    let undone = unowned_records::<Job>(uow).find(parent).await?;
     let Some(undone) = undone.filter(|job| is_still_cancelled(job, &undo.after)) else {
         return Ok(None);
     };

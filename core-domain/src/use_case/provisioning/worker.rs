@@ -146,10 +146,10 @@ pub trait Supervisor: Send + Sync {
 
 /// A supervisor without limits that never stops, for tests and for embedding applications that run a job to its end.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unsupervised;
+pub struct NoSupervisor;
 
 #[async_trait]
-impl Supervisor for Unsupervised {
+impl Supervisor for NoSupervisor {
     async fn attempt(&self, _job: &Claim, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
         StepEnd::Finished(work.await)
     }

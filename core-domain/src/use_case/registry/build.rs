@@ -2,12 +2,13 @@
 
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
-    BuildId, Context, Environment, Error, JobId, ListQuery, Page, Record, Result, Stored, grant,
+    BuildId, Context, Environment, Error, JobId, ListQuery, Page, Record, Result, Stored,
+    permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{Build, BuildOutcome, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 
-type Reads = PlatformScope<grant::BuildRead>;
+type Reads = PlatformScope<permission::BuildRead>;
 
 /// Lists the builds of a platform, newest first.
 ///
@@ -42,7 +43,7 @@ pub async fn latest(
 /// `NOT_FOUND` if the build does not exist; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
-    scope: &PlatformScope<grant::BuildWrite>,
+    scope: &PlatformScope<permission::BuildWrite>,
     uow: &mut dyn UnitOfWork,
     build: &BuildId,
     command: UpdateBuild,

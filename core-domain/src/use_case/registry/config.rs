@@ -3,7 +3,7 @@
 use super::Upserted;
 use crate::access::{PlatformAccess, PlatformScope, audited, unaudited};
 use crate::kernel::{
-    ConfigId, ConfigVersionId, Context, Error, ListQuery, Page, Record, Result, Stored, grant,
+    ConfigId, ConfigVersionId, Context, Error, ListQuery, Page, Record, Result, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -19,7 +19,7 @@ const ALL_KEYS: u32 = 100;
 /// # Errors
 /// Only those of the store.
 pub async fn list(
-    scope: &PlatformScope<grant::ConfigRead>,
+    scope: &PlatformScope<permission::ConfigRead>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<PlatformConfig>>> {
     let configs = scope.records::<PlatformConfig>(uow);
@@ -31,7 +31,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the key was never set.
 pub async fn get(
-    scope: &PlatformScope<grant::ConfigRead>,
+    scope: &PlatformScope<permission::ConfigRead>,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,
 ) -> Result<Stored<PlatformConfig>> {
@@ -44,7 +44,7 @@ pub async fn get(
 /// `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn set(
     cx: &Context,
-    scope: &PlatformScope<grant::ConfigWrite>,
+    scope: &PlatformScope<permission::ConfigWrite>,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,
     command: SetConfig,
@@ -71,7 +71,7 @@ pub async fn set(
 /// `NOT_FOUND` if the key was never set or the version does not exist; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn roll_back(
     cx: &Context,
-    scope: &PlatformScope<grant::ConfigWrite>,
+    scope: &PlatformScope<permission::ConfigWrite>,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,
     command: RollBackConfig,
@@ -85,7 +85,7 @@ pub async fn roll_back(
 /// Replaces a value, and stores a version if the record changed.
 async fn replace(
     cx: &Context,
-    scope: &PlatformScope<grant::ConfigWrite>,
+    scope: &PlatformScope<permission::ConfigWrite>,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<PlatformConfig>,
     next: PlatformConfig,
@@ -125,7 +125,7 @@ fn conflict_as_retry(error: Error) -> Error {
 /// # Errors
 /// `NOT_FOUND` if the key was never set; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn history(
-    scope: &PlatformScope<grant::ConfigRead>,
+    scope: &PlatformScope<permission::ConfigRead>,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,
     query: &ListQuery,
@@ -141,7 +141,7 @@ pub async fn history(
 /// # Errors
 /// `NOT_FOUND` if the key has no version with this number.
 pub async fn version(
-    scope: &PlatformScope<grant::ConfigRead>,
+    scope: &PlatformScope<permission::ConfigRead>,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,
     version: i64,
@@ -154,7 +154,7 @@ pub async fn version(
 /// # Errors
 /// `NOT_FOUND` if one of the versions does not exist.
 pub async fn diff(
-    scope: &PlatformScope<grant::ConfigRead>,
+    scope: &PlatformScope<permission::ConfigRead>,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,
     versions: DiffVersions,

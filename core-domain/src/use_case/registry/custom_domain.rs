@@ -2,7 +2,7 @@
 //! until all exist, and then has the provider serve the hostname.
 
 use super::dns_record;
-use super::hostname::{ensure_not_reserved, is_custom_domain};
+use super::hostname::{custom_domain_exists_error, ensure_not_reserved};
 use super::jobs::{
     AddDomain, DomainTarget, queue_domain_removal, replace_domain, requeue, soft_delete_domain,
 };
@@ -12,7 +12,7 @@ use crate::access::{
 };
 use crate::kernel::{
     Context, CustomDomainId, DeletedFilter, Error, IllegalTransition, JobId, ListQuery, Machine,
-    Page, Record, Result, StoreError, Stored, TOKEN_LENGTH, UnixSeconds, grant, secret_token,
+    Page, Record, Result, StoreError, Stored, TOKEN_LENGTH, UnixSeconds, permission, secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
@@ -35,7 +35,7 @@ use crate::use_case::provisioning::enqueue;
 /// - `LIMIT_REACHED` if the platform has its maximum number of custom domains, or if too many jobs are queued.
 pub async fn add(
     cx: &Context,
-    scope: &PlatformScope<grant::DomainWrite>,
+    scope: &PlatformScope<permission::DomainWrite>,
     uow: &mut dyn UnitOfWork,
     wanted: AddCustomDomain,
 ) -> Result<Stored<Job>> {
@@ -50,7 +50,7 @@ pub async fn add(
     };
     if let Some(seen) = entered {
         if seen.dns_record_id != command.dns_record_id {
-            return Err(is_custom_domain());
+            return Err(custom_domain_exists_error());
         }
         return requeue(cx, scope.writer(), uow, &seen).await;
     }
@@ -74,7 +74,7 @@ pub async fn add(
 /// - `LIMIT_REACHED` if the platform has its maximum number of custom domains, or if too many jobs are queued.
 pub async fn create(
     cx: &Context,
-    scope: &PlatformScope<grant::DomainWrite>,
+    scope: &PlatformScope<permission::DomainWrite>,
     uow: &mut dyn UnitOfWork,
     command: CreateCustomDomain,
 ) -> Result<Stored<CustomDomain>> {
@@ -109,7 +109,7 @@ async fn insert(
     stored.map_err(|error| match error {
         Error::Store(StoreError::Conflict {
             index: "entered", ..
-        }) => is_custom_domain(),
+        }) => custom_domain_exists_error(),
         error => error,
     })
 }
@@ -121,7 +121,7 @@ async fn insert(
 /// `NOT_FOUND` if the domain does not exist or is already deleted; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
-    scope: &PlatformScope<grant::DomainWrite>,
+    scope: &PlatformScope<permission::DomainWrite>,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomainId,
 ) -> Result<()> {
@@ -139,7 +139,7 @@ const MAX_UNVERIFIED: u32 = 1000;
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
-    scope: &PlatformScope<grant::DomainRead>,
+    scope: &PlatformScope<permission::DomainRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<DeletedFilter>,
 ) -> Result<Page<Stored<CustomDomain>>> {
@@ -155,7 +155,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the domain does not exist or is deleted.
 pub async fn get(
-    scope: &PlatformScope<grant::DomainRead>,
+    scope: &PlatformScope<permission::DomainRead>,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomainId,
 ) -> Result<Stored<CustomDomain>> {
@@ -205,7 +205,7 @@ async fn not_deleted(
 /// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
-    scope: &PlatformScope<grant::DomainWrite>,
+    scope: &PlatformScope<permission::DomainWrite>,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomainId,
     command: UpdateCustomDomain,

@@ -9,7 +9,7 @@ use crate::access::{
     ensure_room_unless_operator,
 };
 use crate::kernel::{
-    Code, Context, DeploymentId, Error, JobId, Machine, Patch, Record, Result, Stored, grant,
+    Code, Context, DeploymentId, Error, JobId, Machine, Patch, Record, Result, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -74,7 +74,7 @@ const MAX_WITH_KEY: u32 = 100;
 /// # Errors
 /// Only those of the store.
 pub async fn list(
-    scope: &PlatformScope<grant::DeploymentRead>,
+    scope: &PlatformScope<permission::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
     filter: &DeploymentFilter,
 ) -> Result<Vec<Stored<Deployment>>> {
@@ -94,7 +94,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the platform has no such deployment.
 pub async fn get(
-    scope: &PlatformScope<grant::DeploymentRead>,
+    scope: &PlatformScope<permission::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
     deployment: &DeploymentId,
 ) -> Result<Stored<Deployment>> {
@@ -109,7 +109,7 @@ pub async fn get(
 /// maximum number of deployments in progress.
 pub async fn create_external(
     cx: &Context,
-    scope: &PlatformScope<grant::DeploymentWrite>,
+    scope: &PlatformScope<permission::DeploymentWrite>,
     uow: &mut dyn UnitOfWork,
     command: CreateDeployment,
 ) -> Result<Upserted<Deployment>> {
@@ -136,7 +136,7 @@ pub async fn create_external(
 /// backwards; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
-    scope: &PlatformScope<grant::DeploymentWrite>,
+    scope: &PlatformScope<permission::DeploymentWrite>,
     uow: &mut dyn UnitOfWork,
     deployment: &DeploymentId,
     change: &DeploymentChange,

@@ -3,13 +3,13 @@
 
 use serde_json::json;
 
-use super::hostname::{Claim, claim_of_record, has_dns_record};
+use super::hostname::{Claim, claim_of_record, dns_record_exists_error};
 use super::jobs::{DnsTarget, RemoveDnsRecord, RouteDnsRecord, soft_delete_record};
 use super::resource;
 use crate::access::{PlatformAccess, PlatformScope, audited, ensure_room_unless_operator};
 use crate::kernel::{
     Code, Context, DeletedFilter, DnsRecordId, Error, ListQuery, Machine, Page, Record, Result,
-    StackId, StoreError, Stored, TOKEN_LENGTH, grant, secret_token,
+    StackId, StoreError, Stored, TOKEN_LENGTH, permission, secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -31,7 +31,7 @@ use crate::use_case::provisioning::enqueue;
 /// - `LIMIT_REACHED` if the platform has its maximum number of DNS records, or if too many jobs are queued.
 pub async fn create(
     cx: &Context,
-    scope: &PlatformScope<grant::DnsWrite>,
+    scope: &PlatformScope<permission::DnsWrite>,
     uow: &mut dyn UnitOfWork,
     stack: &StackId,
     command: CreateDnsRecord,
@@ -76,7 +76,7 @@ fn is_failed_entry_of(seen: &DnsRecord, stack: &StackId, command: &CreateDnsReco
 /// Queues a new job for a record that has failed.
 async fn restart(
     cx: &Context,
-    scope: &PlatformScope<grant::DnsWrite>,
+    scope: &PlatformScope<permission::DnsWrite>,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<DnsRecord>,
     claim: Claim,
@@ -96,7 +96,7 @@ fn hostname_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict {
             index: "entered", ..
-        }) => has_dns_record(),
+        }) => dns_record_exists_error(),
         error => error,
     }
 }
@@ -108,7 +108,7 @@ fn hostname_conflict(error: Error) -> Error {
 /// `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
-    scope: &PlatformScope<grant::DnsWrite>,
+    scope: &PlatformScope<permission::DnsWrite>,
     uow: &mut dyn UnitOfWork,
     stack: &StackId,
     dns_record: &DnsRecordId,
@@ -135,7 +135,7 @@ pub async fn delete(
 /// `NOT_FOUND` if the stack does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
-    scope: &PlatformScope<grant::DnsRead>,
+    scope: &PlatformScope<permission::DnsRead>,
     uow: &mut dyn UnitOfWork,
     stack: &StackId,
     query: &ListQuery<DeletedFilter>,
@@ -154,7 +154,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the record does not exist or is deleted.
 pub async fn get(
-    scope: &PlatformScope<grant::DnsRead>,
+    scope: &PlatformScope<permission::DnsRead>,
     uow: &mut dyn UnitOfWork,
     dns_record: &DnsRecordId,
 ) -> Result<Stored<DnsRecord>> {
@@ -166,7 +166,7 @@ pub async fn get(
 /// # Errors
 /// `NOT_FOUND` if the stack does not exist, or the record does not exist, is deleted or belongs to another stack.
 pub async fn get_of_stack(
-    scope: &PlatformScope<grant::DnsRead>,
+    scope: &PlatformScope<permission::DnsRead>,
     uow: &mut dyn UnitOfWork,
     stack: &StackId,
     dns_record: &DnsRecordId,

@@ -10,7 +10,7 @@ use super::removal_plan::{Deletion, ensure_no_children, plan_deletion, resources
 use super::{feature_state, resource, workspace_stack};
 use crate::access::{Batches, PlatformAccess, PlatformScope, audited, ensure_room_unless_operator};
 use crate::kernel::{
-    Bounded, Context, EntityId, Error, JobId, ListQuery, Machine, Page, Result, Stored, grant,
+    Bounded, Context, EntityId, Error, JobId, ListQuery, Machine, Page, Result, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -30,7 +30,7 @@ use crate::use_case::provisioning::enqueue;
 /// - `LIMIT_REACHED` if the platform has its maximum number of entities.
 pub async fn create(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     command: CreateEntity,
 ) -> Result<Stored<Entity>> {
@@ -80,7 +80,7 @@ async fn parent(
 /// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     cascade: bool,
@@ -107,7 +107,7 @@ pub async fn delete(
 /// Queues the job that removes the objects of the entity's resources at the provider.
 async fn queue_removal(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
 ) -> Result<JobId> {
@@ -123,7 +123,7 @@ async fn queue_removal(
 /// Deletes the records of the entity's resources. `job` removes their objects.
 async fn delete_resources(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
     job: Option<&JobId>,
@@ -140,7 +140,7 @@ async fn delete_resources(
 /// Marks an entity as deleted.
 async fn soft_delete(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     seen: Stored<Entity>,
 ) -> Result<()> {
@@ -156,7 +156,7 @@ async fn soft_delete(
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityRead>,
+    scope: &PlatformScope<permission::EntityRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<EntityFilter>,
 ) -> Result<Page<Stored<Entity>>> {
@@ -175,7 +175,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the entity does not exist or is deleted.
 pub async fn get(
-    scope: &PlatformScope<grant::EntityRead>,
+    scope: &PlatformScope<permission::EntityRead>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
 ) -> Result<Stored<Entity>> {
@@ -187,7 +187,7 @@ pub async fn get(
 /// # Errors
 /// `NOT_FOUND` if the entity does not exist.
 pub async fn ancestors(
-    scope: &PlatformScope<grant::EntityRead>,
+    scope: &PlatformScope<permission::EntityRead>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
 ) -> Result<Vec<Stored<Entity>>> {
@@ -201,7 +201,7 @@ pub async fn ancestors(
 /// # Errors
 /// `NOT_FOUND` if the entity does not exist.
 pub async fn descendants(
-    scope: &PlatformScope<grant::EntityRead>,
+    scope: &PlatformScope<permission::EntityRead>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
 ) -> Result<Bounded<Stored<Entity>>> {
@@ -219,7 +219,7 @@ pub async fn descendants(
 /// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     command: UpdateEntity,

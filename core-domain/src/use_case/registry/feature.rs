@@ -6,7 +6,7 @@ use super::{build, entity_tree};
 use crate::access::{PlatformScope, PlatformWriter, SystemScope, audited, ensure_room};
 use crate::kernel::{
     Context, EntityId, Environment, Error, FeatureActivationId, JobId, ListQuery, Machine, Page,
-    Record, Result, StackId, StoreError, Stored, grant,
+    Record, Result, StackId, StoreError, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{ACTIVATE_FEATURE, Job};
@@ -49,7 +49,7 @@ pub(in crate::use_case::registry) struct ActivationOrigin<'a> {
 ///   the platform are queued.
 pub async fn activate(
     cx: &Context,
-    scope: &PlatformScope<grant::FeatureWrite>,
+    scope: &PlatformScope<permission::FeatureWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     command: ActivateFeature,
@@ -176,7 +176,7 @@ pub struct Deactivation {
 /// `NOT_FOUND` if the entity does not exist or never had the feature; `INVALID_STATE` if the feature is inactive.
 pub async fn deactivate(
     cx: &Context,
-    scope: &PlatformScope<grant::FeatureWrite>,
+    scope: &PlatformScope<permission::FeatureWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     command: DeactivateFeature,
@@ -193,7 +193,7 @@ pub async fn deactivate(
 /// Those of [`deactivate`].
 pub async fn deactivate_with(
     cx: &Context,
-    scope: &PlatformScope<grant::FeatureWrite>,
+    scope: &PlatformScope<permission::FeatureWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     command: DeactivateFeature,
@@ -240,7 +240,7 @@ pub(in crate::use_case::registry) async fn queue_removal(
     audited::replace(cx, scope, uow, seen, next, event.transition().action).await
 }
 
-type Reads = PlatformScope<grant::FeatureRead>;
+type Reads = PlatformScope<permission::FeatureRead>;
 
 /// Lists the features of an entity, newest first, including inactive ones.
 ///
@@ -311,7 +311,7 @@ pub async fn manifest(
 /// # Errors
 /// `NOT_FOUND` if the feature has no job, for example because it ended with its entity or environment.
 pub async fn job_of(
-    _: &PlatformScope<grant::FeatureWrite>,
+    _: &PlatformScope<permission::FeatureWrite>,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
 ) -> Result<Stored<Job>> {

@@ -15,12 +15,12 @@ use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Hostname};
 
 /// Returns the error for a hostname that already has a DNS record. It does not reveal which platform has it.
-pub(super) fn has_dns_record() -> Error {
+pub(super) fn dns_record_exists_error() -> Error {
     Error::refused(Code::Conflict, "This hostname already has a DNS record.")
 }
 
 /// Returns the error for a hostname that already is a custom domain. It does not reveal which platform has it.
-pub(super) fn is_custom_domain() -> Error {
+pub(super) fn custom_domain_exists_error() -> Error {
     Error::refused(Code::Conflict, "This hostname is a custom domain already.")
 }
 
@@ -52,7 +52,7 @@ pub(super) fn claim_of_record(
     if hostname.is_in(&reserved_name(&scope.platform().slug, zone)) {
         return Ok(Claim::Vouched);
     }
-    Err(reserved())
+    Err(hostname_reserved_error())
 }
 
 /// Returns an error for a custom domain in one of the operator's zones, unless the caller is an operator.
@@ -63,7 +63,7 @@ pub(super) fn ensure_not_reserved(cx: &Context, hostname: &Hostname) -> Result<(
     if cx.caller.is_operator() || operator_zone(cx, hostname).is_none() {
         return Ok(());
     }
-    Err(reserved())
+    Err(hostname_reserved_error())
 }
 
 /// Returns the zone of the operator that contains the hostname.
@@ -78,7 +78,7 @@ fn reserved_name(slug: &Slug, zone: &str) -> String {
 }
 
 /// Returns the `HOSTNAME_RESERVED` error.
-fn reserved() -> Error {
+fn hostname_reserved_error() -> Error {
     let message = "This hostname is in a zone of the operator. Use a name below your platform's \
                    slug, or a hostname in your own zone.";
     Error::refused(Code::HostnameReserved, message)
@@ -94,10 +94,10 @@ pub(super) async fn ensure_not_served_elsewhere(
     hostname: &Hostname,
 ) -> Result<()> {
     if active_domain(uow, scope.id(), hostname).await?.is_some() {
-        return Err(is_custom_domain());
+        return Err(custom_domain_exists_error());
     }
     match active_record(uow, scope.id(), hostname).await? {
-        Some(_) => Err(has_dns_record()),
+        Some(_) => Err(dns_record_exists_error()),
         None => Ok(()),
     }
 }

@@ -186,7 +186,7 @@ async fn record_dns_record(
     let domain = CustomDomainQuery::Active(hostname.clone());
     let domain = platform.records::<CustomDomain>(uow).first(&domain).await?;
     let is_there = texts.contains(&seen.proof) || domain.is_some();
-    let next = seen.edit().proof_looked_up(is_there, now);
+    let next = seen.edit().after_proof_look_up(is_there, now);
     let missing_for = next.proof_missing_since.map(|since| now.since(since));
     let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
     if is_lost || missing_for.is_some_and(|time| time >= patience) {

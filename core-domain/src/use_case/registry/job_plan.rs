@@ -145,17 +145,18 @@ impl Resources {
         &mut self,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
-        entries: ResourceQuery,
+        removed_resources: ResourceQuery,
         is_removed: impl Fn(&Resource) -> bool + Send,
     ) -> Result<()> {
-        let mut entries = Batches::<Resource>::of(entries);
-        while let Some(batch) = entries.next(platform.records(uow)).await? {
-            for entry in batch.iter().filter(|entry| is_removed(entry)) {
+        let mut removed_resources = Batches::<Resource>::of(removed_resources);
+        while let Some(batch) = removed_resources.next(platform.records(uow)).await? {
+            for resource in batch.iter().filter(|resource| is_removed(resource)) {
                 self.total += 1;
                 let named = self.listed.iter();
-                let is_same = |named: &&PlannedResource| named.resource_type == entry.resource_type;
+                let is_same =
+                    |named: &&PlannedResource| named.resource_type == resource.resource_type;
                 if named.filter(is_same).count() < MAX_RESOURCES_PER_TYPE as usize {
-                    self.listed.push(planned_removal(entry));
+                    self.listed.push(planned_removal(resource));
                 }
             }
         }
@@ -195,7 +196,7 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
             }]);
             if input.delete_data {
                 let (owned, target) = (owned_by(&input.target), &input.target);
-                let is_removed = |entry: &Resource| is_data_of(target, entry);
+                let is_removed = |resource: &Resource| is_data_of(target, resource);
                 removed.add(&platform, uow, owned, is_removed).await?;
             }
             Ok(removed)
@@ -213,8 +214,8 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         StackDeactivate::NAME => {
             let input = input_of::<StackDeactivate>(job)?;
             let (target, delete_data) = (&input.target, input.work.delete_data);
-            let is_removed = |entry: &Resource| {
-                is_part(target, entry) && (delete_data || !entry.resource_type.is_store())
+            let is_removed = |resource: &Resource| {
+                is_part(target, resource) && (delete_data || !resource.resource_type.is_store())
             };
             let mut removed = Resources::default();
             let of_stack = of_stack(target);
@@ -270,7 +271,7 @@ async fn plan_creations(
             resource_type: wanted.resource_type,
             cf_name: Some(wanted.name),
             action: known
-                .filter(|entry| entry.provision_job_id.as_ref() != Some(&job.id))
+                .filter(|resource| resource.provision_job_id.as_ref() != Some(&job.id))
                 .map_or(PlannedAction::Create, |_| PlannedAction::Exists),
         });
     }
@@ -285,13 +286,13 @@ async fn plan_auth_upgrades(
 ) -> Result<Resources> {
     let mut workers = Vec::with_capacity(target.environments.len());
     for worker in target.workers() {
-        let entry = find_resource(platform, uow, &worker).await?;
+        let resource = find_resource(platform, uow, &worker).await?;
         workers.push(PlannedResource {
             resource_type: worker.resource_type,
             cf_name: Some(worker.name),
-            action: match entry {
+            action: match resource {
                 None => PlannedAction::Create,
-                Some(entry) if is_current_auth(&entry) => PlannedAction::Exists,
+                Some(resource) if is_current_auth(&resource) => PlannedAction::Exists,
                 Some(_) => PlannedAction::Update,
             },
         });
@@ -309,24 +310,29 @@ async fn plan_removals(
     let until = uow.now().await?;
     let mut resources = Resources::default();
     for (resource_type, _) in DEFAULT_RESOURCES.into_iter().rev() {
-        let entries = ResourceQuery::OfTypeUntil {
+        let removed_resources = ResourceQuery::OfTypeUntil {
             resource_type,
             environment,
             until,
         };
-        resources.total += platform.records::<Resource>(uow).count(&entries).await?;
+        resources.total += platform
+            .records::<Resource>(uow)
+            .count(&removed_resources)
+            .await?;
         let records = platform.records::<Resource>(uow);
-        let named = records.list(&entries, MAX_RESOURCES_PER_TYPE).await?;
+        let named = records
+            .list(&removed_resources, MAX_RESOURCES_PER_TYPE)
+            .await?;
         resources.listed.extend(named.iter().map(planned_removal));
     }
     Ok(resources)
 }
 
 /// Plans the removal of the object of a resource.
-fn planned_removal(entry: &Stored<Resource>) -> PlannedResource {
+fn planned_removal(resource: &Stored<Resource>) -> PlannedResource {
     PlannedResource {
-        resource_type: entry.resource_type,
-        cf_name: Some(entry.cf_name.to_string()),
+        resource_type: resource.resource_type,
+        cf_name: Some(resource.cf_name.to_string()),
         action: PlannedAction::Remove,
     }
 }

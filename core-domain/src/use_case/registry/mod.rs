@@ -4,7 +4,7 @@
 //! create and remove a platform's infrastructure.
 
 pub mod audit;
-pub mod auth;
+pub mod auth_worker;
 pub mod build;
 pub mod config;
 pub mod custom_domain;

@@ -7,7 +7,8 @@ use super::jobs::{CREATE_PLATFORM, Onboard, OnboardInput, Target};
 use super::slug;
 use super::slug::slug_taken;
 use crate::access::{
-    NewOrganizationScope, SignedInScope, SystemScope, audited, ensure_can_own_another, unowned,
+    NewOrganizationScope, SignedInScope, SystemScope, audited, ensure_can_own_another,
+    unowned_records,
 };
 use crate::iam::User;
 use crate::kernel::{
@@ -95,19 +96,19 @@ async fn find_own(
         requested_by: asked.clone(),
         requested_id: id.clone(),
     };
-    if let Some(found) = unowned::<Onboarding>(uow).first(&given).await? {
+    if let Some(found) = unowned_records::<Onboarding>(uow).first(&given).await? {
         return Ok(Some(found));
     }
     let is_own = |found: &Onboarding| {
         let for_them = found.user_id.is_some() && found.user_id.as_ref() == cx.caller.user_id();
         found.requested_by == asked || for_them || cx.caller.is_operator()
     };
-    let by_id = unowned::<Onboarding>(uow).find(id).await?;
+    let by_id = unowned_records::<Onboarding>(uow).find(id).await?;
     if let Some(found) = by_id.filter(|found| is_own(found)) {
         return Ok(Some(found));
     }
     let with_id = OnboardingQuery::WithRequestedId(id.clone());
-    let found = unowned::<Onboarding>(uow)
+    let found = unowned_records::<Onboarding>(uow)
         .list(&with_id, MAX_ONBOARDINGS_PER_ID)
         .await?;
     Ok(found.into_iter().find(|found| is_own(found)))
@@ -303,7 +304,7 @@ async fn find_replay(
         requested_by: requester(cx),
         requested_id: requested_id.clone(),
     };
-    unowned::<Onboarding>(uow).first(&same).await
+    unowned_records::<Onboarding>(uow).first(&same).await
 }
 
 /// Returns the existing onboarding if the request equals the first one; otherwise `IDEMPOTENCY_KEY_REUSED`.

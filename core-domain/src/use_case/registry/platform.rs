@@ -8,11 +8,11 @@ use super::provision;
 use super::slug::{ensure_not_reserved, slug_conflict};
 use crate::access::{
     Covers, OrganizationScope, PlatformScope, PlatformWriter, Reach, audited, ensure_fresh,
-    ensure_not_deleted, ensure_room_unless_operator, unaudited, unowned,
+    ensure_not_deleted, ensure_room_unless_operator, unaudited, unowned_records,
 };
 use crate::kernel::{
     Context, DeletedFilter, Error, LifecycleId, ListQuery, Machine, NoFilter, Page, PlatformId,
-    Reason, Result, Stored, Unowned, grant,
+    Reason, Result, Stored, Unowned, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -31,7 +31,7 @@ use crate::use_case::{iam, provisioning};
 /// - `FORBIDDEN` if the caller acts for no organization, or requests a tier above `starter` without being an operator.
 pub async fn create(
     cx: &Context,
-    scope: &OrganizationScope<grant::PlatformCreate>,
+    scope: &OrganizationScope<permission::PlatformCreate>,
     uow: &mut dyn UnitOfWork,
     command: CreatePlatform,
 ) -> Result<Stored<Platform>> {
@@ -55,7 +55,7 @@ pub async fn create(
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
-    scope: &OrganizationScope<grant::PlatformRead>,
+    scope: &OrganizationScope<permission::PlatformRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<DeletedFilter>,
 ) -> Result<Page<Stored<Platform>>> {
@@ -67,14 +67,14 @@ pub async fn list(
         Reach::Organization(organization) => PlatformQuery::Of(organization.clone()),
         Reach::Platform(platform) => PlatformQuery::WithId(platform.clone()),
     };
-    unowned::<Platform>(uow)
+    unowned_records::<Platform>(uow)
         .page(&platforms, &query.page())
         .await
 }
 
 /// Returns the platform. A deleted platform can be read until it is removed permanently.
 #[must_use]
-pub fn get(scope: &PlatformScope<grant::PlatformRead>) -> Stored<Platform> {
+pub fn get(scope: &PlatformScope<permission::PlatformRead>) -> Stored<Platform> {
     scope.platform().clone()
 }
 
@@ -83,7 +83,7 @@ pub fn get(scope: &PlatformScope<grant::PlatformRead>) -> Stored<Platform> {
 /// # Errors
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn lifecycle(
-    scope: &PlatformScope<grant::PlatformRead>,
+    scope: &PlatformScope<permission::PlatformRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<NoFilter>,
 ) -> Result<Page<Stored<LifecycleRecord>>> {
@@ -108,8 +108,14 @@ pub(in crate::use_case::registry) async fn insert_platform(
         let limit = cx.limits.platforms_per_organization;
         let message =
             "The organization has reached its maximum number of platforms. Delete one first.";
-        ensure_room_unless_operator::<Platform>(cx, unowned(uow), &existing, limit, message)
-            .await?;
+        ensure_room_unless_operator::<Platform>(
+            cx,
+            unowned_records(uow),
+            &existing,
+            limit,
+            message,
+        )
+        .await?;
     }
     let now = uow.now().await?;
     let platform = Platform::create(id, owner, command, now);
@@ -164,7 +170,7 @@ async fn notify(cx: &Context, uow: &mut dyn UnitOfWork, platform: &Platform) -> 
 /// Only those of the store.
 pub async fn set_suspension(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     suspended: bool,
     reason: Option<&Reason>,
@@ -193,7 +199,7 @@ async fn apply_suspension(
 /// `INVALID_STATE` if the platform is not active; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn suspend(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
@@ -209,7 +215,7 @@ pub async fn suspend(
 /// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn restore(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformRestore>,
+    scope: &PlatformScope<permission::PlatformRestore>,
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
@@ -222,7 +228,7 @@ pub async fn restore(
 /// `INVALID_STATE` if the platform is neither active nor suspended; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn cancel(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
@@ -235,7 +241,7 @@ pub async fn cancel(
 /// `INVALID_STATE` if the platform is already deleted; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Platform>> {
     apply(cx, scope.writer(), uow, PlatformEvent::Delete, None).await
@@ -264,7 +270,7 @@ pub(in crate::use_case::registry) async fn delete_for_undo(
 /// `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn hard_delete(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     reason: Option<&Reason>,
@@ -339,7 +345,7 @@ async fn store_transition(
 /// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformUpdate>,
+    scope: &PlatformScope<permission::PlatformUpdate>,
     uow: &mut dyn UnitOfWork,
     command: UpdatePlatform,
 ) -> Result<Stored<Platform>> {
@@ -361,7 +367,7 @@ pub async fn update(
         }
         return audited::replace(cx, scope, uow, seen, next, "platform.updated").await;
     };
-    scope.also::<grant::PlatformManage>(cx, uow).await?;
+    scope.also::<permission::PlatformManage>(cx, uow).await?;
     let now = uow.now().await?;
     let next = next.after(event, None, now)?;
     store_transition(cx, scope.writer(), uow, next, event, None).await

@@ -11,7 +11,7 @@ use crate::access::{
     authorize_operator,
 };
 use crate::kernel::{
-    Context, Email, EntityId, Environment, Error, Line, PlatformId, Result, Stored, grant,
+    Context, Email, EntityId, Environment, Error, Line, PlatformId, Result, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{DEPROVISION, Job, JobStatus};
@@ -63,7 +63,7 @@ pub(super) struct ProvisionParams {
 /// `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn provision(
     cx: &Context,
-    scope: &PlatformScope<grant::JobCreate>,
+    scope: &PlatformScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
     command: ProvisionCommand,
 ) -> Result<Stored<Job>> {
@@ -108,7 +108,7 @@ pub(super) async fn queue_provision(
 /// `INVALID_STATE` if the platform is already being removed permanently.
 pub async fn deprovision(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     environment: Environment,
 ) -> Result<Stored<Job>> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::jobs::{Reconcile, Reconciliation};
 use super::provision::record_queued;
 use crate::access::{PlatformScope, ensure_not_deleted};
-use crate::kernel::{Context, Environment, PlatformId, Result, Stored, grant};
+use crate::kernel::{Context, Environment, PlatformId, Result, Stored, permission};
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::use_case::provisioning::enqueue;
@@ -36,7 +36,7 @@ pub struct ReconcileCommand {
 /// `INVALID_STATE` if the platform is deleted; `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn reconcile(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     command: ReconcileCommand,
 ) -> Result<Stored<Job>> {

@@ -14,7 +14,7 @@ use super::resource;
 use crate::access::{
     AuditEvent, Batches, PlatformAccess, PlatformScope, audited, authorize_operator, ensure_below,
 };
-use crate::kernel::{Code, Context, EntityId, Error, ResourceId, Result, Stored, grant};
+use crate::kernel::{Code, Context, EntityId, Error, ResourceId, Result, Stored, permission};
 use crate::port::UnitOfWork;
 use crate::registry::{
     CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Entity, EntityFilter, EntityQuery,
@@ -57,7 +57,7 @@ struct DryRunDetails {
 /// Those of the deletion.
 pub async fn of_platform(
     cx: &Context,
-    scope: &PlatformScope<grant::PlatformManage>,
+    scope: &PlatformScope<permission::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     event: PlatformEvent,
 ) -> Result<RemovalPlan> {
@@ -95,7 +95,7 @@ pub async fn of_platform(
 /// Those of the deletion.
 pub async fn of_entity(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     cascade: bool,
@@ -111,7 +111,7 @@ pub async fn of_entity(
 /// Those of the deletion.
 pub async fn of_resource(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceWrite>,
+    scope: &PlatformScope<permission::ResourceWrite>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
 ) -> Result<RemovalPlan> {
@@ -161,7 +161,7 @@ pub(super) struct Deletion {
 /// Those of [`entity::delete`](super::entity::delete).
 pub(super) async fn plan_deletion(
     cx: &Context,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     cascade: bool,
@@ -197,7 +197,7 @@ pub(super) async fn plan_deletion(
 /// Adds an entity and its records to the plan. Returns `CONFLICT` if the entity has DNS records.
 async fn add_to(
     plan: &mut RemovalPlan,
-    scope: &PlatformScope<grant::EntityWrite>,
+    scope: &PlatformScope<permission::EntityWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
 ) -> Result<()> {

@@ -9,11 +9,13 @@ use super::jobs::{delete_of_resource, ensure_no_dns_records};
 use super::{entity_tree, feature_state};
 use crate::access::{
     Batches, Covers, OrganizationScope, PlatformAccess, PlatformScope, PlatformWriter, Reach,
-    SystemScope, audited, authorize, authorize_operator, ensure_room_unless_operator, unowned,
+    SystemScope, audited, authorize, authorize_operator, ensure_room_unless_operator,
+    unowned_records,
 };
 use crate::kernel::{
     Code, Context, DeletedFilter, EntityId, Error, FeatureActivationId, JobId, JsonText, ListQuery,
-    Machine, Page, Patch, PlatformOwned, Record, ResourceId, Result, StoreError, Stored, grant,
+    Machine, Page, Patch, PlatformOwned, Record, ResourceId, Result, StoreError, Stored,
+    permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
@@ -34,7 +36,7 @@ use crate::use_case::provisioning;
 /// - `LIMIT_REACHED` if the platform has its maximum number of resources.
 pub async fn create(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceWrite>,
+    scope: &PlatformScope<permission::ResourceWrite>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     command: CreateResource,
@@ -63,7 +65,7 @@ pub async fn create(
 /// the worker of a feature; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceWrite>,
+    scope: &PlatformScope<permission::ResourceWrite>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
 ) -> Result<()> {
@@ -77,7 +79,7 @@ pub async fn delete(
 /// Those of [`delete`].
 pub(in crate::use_case::registry) async fn deletable(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceWrite>,
+    scope: &PlatformScope<permission::ResourceWrite>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
 ) -> Result<Stored<Resource>> {
@@ -180,21 +182,21 @@ async fn delete_conflicting(
 ) -> Result<()> {
     let system = SystemScope::new();
     let named = ResourceQuery::Named(wanted.cf_name.to_string());
-    let mut entries = Batches::<Resource>::of(named);
+    let mut same_name = Batches::<Resource>::of(named);
     // The audit log of the other platform must not reveal who caused the deletion.
     let cx = Context::system(Arc::clone(&cx.entropy));
-    while let Some(batch) = entries.next(system.records(uow)).await? {
-        for entry in batch {
-            let is_same = entry.resource_type == wanted.resource_type
-                && entry.cf_account_id == wanted.cf_account_id;
-            let is_theirs = entry.platform_id == *scope.id()
-                || is_name_of_platform(entry.cf_name.as_str(), &entry.platform_id);
-            if !is_same || is_theirs {
+    while let Some(batch) = same_name.next(system.records(uow)).await? {
+        for candidate in batch {
+            let is_same = candidate.resource_type == wanted.resource_type
+                && candidate.cf_account_id == wanted.cf_account_id;
+            let is_own = candidate.platform_id == *scope.id()
+                || is_name_of_platform(candidate.cf_name.as_str(), &candidate.platform_id);
+            if !is_same || is_own {
                 continue;
             }
-            if let Some(other) = system.platform(uow, &entry.platform_id).await? {
-                delete_of_resource(&cx, &other, uow, &entry.id).await?;
-                soft_delete(&cx, &other, uow, &entry).await?;
+            if let Some(other) = system.platform(uow, &candidate.platform_id).await? {
+                delete_of_resource(&cx, &other, uow, &candidate.id).await?;
+                soft_delete(&cx, &other, uow, &candidate).await?;
             }
         }
     }
@@ -324,7 +326,7 @@ pub(in crate::use_case::registry) async fn record_removal(
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceRead>,
+    scope: &PlatformScope<permission::ResourceRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<DeletedFilter>,
 ) -> Result<Page<Stored<Resource>>> {
@@ -343,7 +345,7 @@ pub async fn list(
 /// `NOT_FOUND` if the entity does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list_of_entity(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceRead>,
+    scope: &PlatformScope<permission::ResourceRead>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     query: &ListQuery<DeletedFilter>,
@@ -364,7 +366,7 @@ pub async fn list_of_entity(
 /// # Errors
 /// `NOT_FOUND` if the resource does not exist or is deleted.
 pub async fn get(
-    scope: &PlatformScope<grant::ResourceRead>,
+    scope: &PlatformScope<permission::ResourceRead>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
 ) -> Result<Stored<Resource>> {
@@ -380,7 +382,7 @@ pub async fn get(
 /// `NOT_FOUND` if no accessible resource has the name.
 pub async fn look_up(
     cx: &Context,
-    scope: &OrganizationScope<grant::ResourceRead>,
+    scope: &OrganizationScope<permission::ResourceRead>,
     uow: &mut dyn UnitOfWork,
     cf_name: &str,
 ) -> Result<Stored<Resource>> {
@@ -396,9 +398,10 @@ pub async fn look_up(
         Reach::Platform(platform) => PlatformQuery::WithId(platform.clone()),
     };
     let mut reached = Batches::<Platform>::of(platforms);
-    while let Some(batch) = reached.next(unowned(uow)).await? {
+    while let Some(batch) = reached.next(unowned_records(uow)).await? {
         for platform in batch {
-            let Ok(scope) = authorize::<grant::ResourceRead>(cx, uow, &platform.id).await else {
+            let Ok(scope) = authorize::<permission::ResourceRead>(cx, uow, &platform.id).await
+            else {
                 continue;
             };
             if let Some(found) = scope.records::<Resource>(uow).first(&named).await? {
@@ -467,7 +470,7 @@ fn name_conflict(error: Error) -> Error {
 /// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
-    scope: &PlatformScope<grant::ResourceWrite>,
+    scope: &PlatformScope<permission::ResourceWrite>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
     command: UpdateResource,

@@ -4,7 +4,7 @@ use super::resource;
 use crate::access::{PlatformScope, audited, ensure_room_unless_operator};
 use crate::kernel::{
     Context, Error, ListQuery, Page, ResourceId, ResourceSecretId, Result, StoreError, Stored,
-    grant,
+    permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{ResourceSecret, ResourceSecretQuery, SecretName, SetResourceSecret};
@@ -14,7 +14,7 @@ use crate::registry::{ResourceSecret, ResourceSecretQuery, SecretName, SetResour
 /// # Errors
 /// `NOT_FOUND` if the resource does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
-    scope: &PlatformScope<grant::SecretRead>,
+    scope: &PlatformScope<permission::SecretRead>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
     query: &ListQuery,
@@ -32,7 +32,7 @@ pub async fn list(
 /// resource has its maximum number of secrets.
 pub async fn set(
     cx: &Context,
-    scope: &PlatformScope<grant::SecretWrite>,
+    scope: &PlatformScope<permission::SecretWrite>,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
     name: SecretName,

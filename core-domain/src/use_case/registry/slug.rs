@@ -1,6 +1,6 @@
 //! Slugs: whether a slug is taken or reserved, and the errors for that.
 
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Code, Error, Result, Slug, StoreError};
 use crate::port::UnitOfWork;
 use crate::registry::{Onboarding, OnboardingQuery, Platform, PlatformQuery};
@@ -26,14 +26,19 @@ pub(super) fn slug_conflict(error: Error) -> Error {
 /// reserved it.
 pub(super) async fn is_taken(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
     let platforms = PlatformQuery::WithSlug(slug.clone());
-    Ok(unowned::<Platform>(uow).first(&platforms).await?.is_some()
+    Ok(unowned_records::<Platform>(uow)
+        .first(&platforms)
+        .await?
+        .is_some()
         || is_reserved(uow, slug).await?
         || organization::slug_is_taken(uow, slug).await?)
 }
 
 async fn is_reserved(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
     let onboardings = OnboardingQuery::OpenWithSlug(slug.clone());
-    let found = unowned::<Onboarding>(uow).first(&onboardings).await?;
+    let found = unowned_records::<Onboarding>(uow)
+        .first(&onboardings)
+        .await?;
     Ok(found.is_some())
 }
 

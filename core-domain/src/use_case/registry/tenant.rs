@@ -6,12 +6,12 @@ use super::platform::insert_platform;
 use super::provision::{ProvisionParams, queue_provision};
 use super::slug::ensure_not_reserved;
 use crate::access::{
-    Covers, MembershipScope, NewOrganizationScope, PlatformWriter, SystemScope, unowned,
+    Covers, MembershipScope, NewOrganizationScope, PlatformWriter, SystemScope, unowned_records,
 };
 use crate::iam::{OrganizationType, SetUpOrganization};
 use crate::kernel::{
     Context, Email, EntityId, Environment, Error, JobId, Name, OrganizationId, PlatformId, Record,
-    Result, Slug, Unowned, UserId, grant,
+    Result, Slug, Unowned, UserId, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{CreatePlatform, Platform, PlatformOwner, PlatformQuery, Tier};
@@ -134,10 +134,10 @@ pub async fn set_up(
 /// `CONFLICT` if the organization has a platform, or if it is the organization that operates the installation.
 pub async fn delete(
     cx: &Context,
-    scope: &MembershipScope<grant::OrganizationDelete>,
+    scope: &MembershipScope<permission::OrganizationDelete>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
     let belonging = PlatformQuery::OfIncludingDeleted(scope.organization().id.clone());
-    let platforms = unowned::<Platform>(uow).count(&belonging).await?;
+    let platforms = unowned_records::<Platform>(uow).count(&belonging).await?;
     organization::delete(cx, scope, uow, platforms > 0).await
 }

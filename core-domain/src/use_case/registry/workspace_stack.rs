@@ -15,7 +15,7 @@ use crate::access::{
 };
 use crate::kernel::{
     Code, Context, EntityId, Environment, Error, IllegalTransition, JobId, Line, ListQuery,
-    Machine, Name, Page, PlatformId, Result, StackId, StoreError, Stored, grant,
+    Machine, Name, Page, PlatformId, Result, StackId, StoreError, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
@@ -40,7 +40,7 @@ use crate::use_case::stacks::{template, version};
 /// - `LIMIT_REACHED` if the entity has its maximum number of workspace stacks.
 pub async fn create(
     cx: &Context,
-    scope: &PlatformScope<grant::WorkspaceWrite>,
+    scope: &PlatformScope<permission::WorkspaceWrite>,
     uow: &mut dyn UnitOfWork,
     command: CreateWorkspaceStack,
 ) -> Result<Stored<WorkspaceStack>> {
@@ -77,7 +77,7 @@ pub(super) async fn ensure_room_for_stack(
 /// Clears the flag `isDefault` of the entity's default stack.
 async fn unset_default(
     cx: &Context,
-    scope: &PlatformScope<grant::WorkspaceWrite>,
+    scope: &PlatformScope<permission::WorkspaceWrite>,
     uow: &mut dyn UnitOfWork,
     tenant: &EntityId,
 ) -> Result<()> {
@@ -111,7 +111,7 @@ fn conflict(error: Error) -> Error {
 /// # Errors
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
-    scope: &PlatformScope<grant::WorkspaceRead>,
+    scope: &PlatformScope<permission::WorkspaceRead>,
     uow: &mut dyn UnitOfWork,
     query: &ListQuery<WorkspaceStackFilter>,
 ) -> Result<Page<Stored<WorkspaceStack>>> {
@@ -125,7 +125,7 @@ pub async fn list(
 /// # Errors
 /// `NOT_FOUND` if the platform has no such stack.
 pub async fn get(
-    scope: &PlatformScope<grant::WorkspaceRead>,
+    scope: &PlatformScope<permission::WorkspaceRead>,
     uow: &mut dyn UnitOfWork,
     stack: &StackId,
 ) -> Result<Stored<WorkspaceStack>> {
@@ -180,7 +180,7 @@ pub struct ActivateStack {
 /// - `LIMIT_REACHED` if the entity has its maximum number of stacks, or if too many jobs are queued.
 pub async fn activate(
     cx: &Context,
-    scope: &PlatformScope<grant::JobCreate>,
+    scope: &PlatformScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
     command: ActivateStack,
 ) -> Result<Stored<Job>> {
@@ -259,7 +259,7 @@ fn input(
         version_id: version.id.clone(),
         deprecated: template.status == TemplateStatus::Deprecated
             || version.status == VersionStatus::Deprecated,
-        parts: target.planned(&parts),
+        parts: target.plan_parts(&parts),
         features: definition.features,
         before_features,
     };
@@ -361,7 +361,7 @@ pub struct CreateApp {
 /// - `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn create_app(
     cx: &Context,
-    scope: &PlatformScope<grant::JobCreate>,
+    scope: &PlatformScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
     command: CreateApp,
 ) -> Result<Stored<Job>> {
@@ -386,7 +386,7 @@ pub async fn create_app(
         app_name: command.app_name,
         app_type: command.app_type,
         with_database: command.with_database,
-        parts: target.planned(&parts),
+        parts: target.plan_parts(&parts),
     };
     let input = StackInput { target, work };
     let job = enqueue::<AppCreate>(cx, scope, uow, &input).await?;
@@ -429,7 +429,7 @@ pub struct DeactivateStack {
 /// jobs of the platform are queued.
 pub async fn deactivate(
     cx: &Context,
-    scope: &PlatformScope<grant::JobCreate>,
+    scope: &PlatformScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
     command: DeactivateStack,
 ) -> Result<Stored<Job>> {

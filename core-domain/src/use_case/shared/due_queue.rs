@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Entropy, Error, Record, Result, StoreError, Stored, Timestamp, Unowned};
 use crate::port::{Mode, Persisted, Store, UnitOfWork, transact_in};
 use crate::provisioning::retry_at;
@@ -26,12 +26,12 @@ pub(super) trait DueRecord: Persisted + Record<Owner = Unowned> {
     fn attempts(&self) -> i64;
 
     /// Returns the record with this number of attempts and this due time.
-    fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self;
+    fn with_schedule(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self;
 
     /// Returns the record as claimed: with one more attempt, and not due for other processes until the claim expires.
-    fn claimed(&self, now: Timestamp) -> Self {
+    fn with_claim(&self, now: Timestamp) -> Self {
         let expires_at = now.plus(claim_duration(Self::MAX_ATTEMPT_TIME));
-        self.rescheduled(self.attempts() + 1, expires_at, now)
+        self.with_schedule(self.attempts() + 1, expires_at, now)
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn is_any_due<R: DueRecord>(
 ) -> Result<bool> {
     let mut uow = store.begin(Mode::Auto).await?;
     let due = due_at(uow.now().await?);
-    let first = unowned::<R>(uow.as_mut()).first(&due).await?;
+    let first = unowned_records::<R>(uow.as_mut()).first(&due).await?;
     Ok(first.is_some())
 }
 
@@ -65,9 +65,11 @@ pub(super) async fn claim<R: DueRecord>(
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let claimed_at = uow.now().await?;
-            let due = unowned::<R>(uow).claim(&due_at(claimed_at), limit).await?;
+            let due = unowned_records::<R>(uow)
+                .claim(&due_at(claimed_at), limit)
+                .await?;
             let claimed = due.into_iter().map(|seen| {
-                let next = seen.claimed(claimed_at);
+                let next = seen.with_claim(claimed_at);
                 (seen, next)
             });
             let claimed = unaudited::replace_many(uow, claimed.collect()).await?;
@@ -87,7 +89,7 @@ pub(super) async fn reschedule<R: DueRecord>(
 ) -> Result<()> {
     let (now, attempts) = (uow.now().await?, claimed.attempts());
     let due_at = retry_at(now, attempts, Duration::ZERO, entropy);
-    let next = claimed.rescheduled(attempts, due_at, now);
+    let next = claimed.with_schedule(attempts, due_at, now);
     write_back(uow, claimed, next).await.map(drop)
 }
 
@@ -98,7 +100,7 @@ pub(super) async fn release<R: DueRecord>(
     claimed: &Stored<R>,
 ) -> Result<()> {
     let now = uow.now().await?;
-    let next = claimed.rescheduled(claimed.attempts() - 1, now, now);
+    let next = claimed.with_schedule(claimed.attempts() - 1, now, now);
     write_back(uow, claimed, next).await.map(drop)
 }
 

@@ -1,7 +1,7 @@
 //! Stored responses to requests with an `Idempotency-Key`.
 
 use super::sweep::remove_first;
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Error, Result, StoreError};
 use crate::port::UnitOfWork;
 use crate::shared::{IdempotencyQuery, StoredResponse};
@@ -12,7 +12,7 @@ use crate::shared::{IdempotencyQuery, StoredResponse};
 /// Only those of the store.
 pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<StoredResponse>> {
     let now = uow.now().await?;
-    let stored = unowned::<StoredResponse>(uow).find(key).await?;
+    let stored = unowned_records::<StoredResponse>(uow).find(key).await?;
     let stored = stored.filter(|answer| now < answer.expires_at);
     Ok(stored.map(crate::kernel::Stored::into_inner))
 }
@@ -24,7 +24,10 @@ pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<S
 /// Only those of the store.
 pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: StoredResponse) -> Result<bool> {
     let now = uow.now().await?;
-    if let Some(known) = unowned::<StoredResponse>(uow).find(&answer.id).await? {
+    if let Some(known) = unowned_records::<StoredResponse>(uow)
+        .find(&answer.id)
+        .await?
+    {
         if now < known.expires_at {
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use super::due_queue::Claimed;
 use super::outbox::append;
 use super::sweep::remove_first;
 use super::{due_queue, outbox};
-use crate::access::{AuditEvent, audited, unaudited, unowned};
+use crate::access::{AuditEvent, audited, unaudited, unowned_records};
 use crate::iam::TokenHash;
 use crate::kernel::{Cipher, Context, Effect, Email, Error, OrganizationId, OutboxId, Result};
 use crate::port::{Mail, Mode, Store, UnitOfWork, transact_in};
@@ -151,7 +151,7 @@ pub async fn claim_mails(store: &dyn Store, limit: u32) -> Result<Vec<ClaimedMai
 ///
 /// # Errors
 /// Only those of the store; the mail is then due again when its claim expires.
-pub async fn settle_mail(
+pub async fn store_mail_outcome(
     cx: &Context,
     store: &dyn Store,
     claimed: &ClaimedMail,
@@ -272,7 +272,7 @@ pub(in crate::use_case) async fn check_mail_quotas(
     let mut taken = Vec::with_capacity(quotas.len());
     for (subject, rates) in quotas {
         let id = subject.id();
-        let stored = unowned::<MailQuota>(uow).find(&id).await?;
+        let stored = unowned_records::<MailQuota>(uow).find(&id).await?;
         let next = match &stored {
             Some(seen) => seen.add_mail(rates, now),
             None => MailQuota::new(id, now).add_mail(rates, now),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Entropy, Error, Result, hex};
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{MaintenanceLease, MaintenanceLeaseQuery};
@@ -43,7 +43,9 @@ impl LeaseHolder {
     pub(super) async fn acquire_in(&self, uow: &mut dyn UnitOfWork) -> Result<bool> {
         let now = uow.now().await?;
         let of_task = MaintenanceLeaseQuery::Of(self.task.to_owned());
-        let mut claimed = unowned::<MaintenanceLease>(uow).claim(&of_task, 1).await?;
+        let mut claimed = unowned_records::<MaintenanceLease>(uow)
+            .claim(&of_task, 1)
+            .await?;
         let next = MaintenanceLease {
             task: self.task.to_owned(),
             holder: self.id.clone(),
@@ -65,7 +67,9 @@ impl LeaseHolder {
 
     /// Inserts the lease. Returns `false` if it exists, because another unit of work has locked it.
     async fn insert(&self, uow: &mut dyn UnitOfWork, lease: MaintenanceLease) -> Result<bool> {
-        let found = unowned::<MaintenanceLease>(uow).find(self.task).await?;
+        let found = unowned_records::<MaintenanceLease>(uow)
+            .find(self.task)
+            .await?;
         if found.is_some() {
             return Ok(false);
         }
@@ -95,7 +99,7 @@ impl LeaseHolder {
         transact_in(Mode::ReadCommitted, store, |uow, _| {
             Box::pin(async move {
                 // Not a claim, which skips a lease that another process is checking at this moment.
-                let leases = unowned::<MaintenanceLease>(uow);
+                let leases = unowned_records::<MaintenanceLease>(uow);
                 let Some(seen) = leases.find(self.task).await? else {
                     return Ok(());
                 };

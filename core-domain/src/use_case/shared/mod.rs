@@ -15,7 +15,8 @@ pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub use mail::{
-    ClaimedMail, MailOutcome, claim_mails, queued_mail, remove_expired_mail_quotas, settle_mail,
+    ClaimedMail, MailOutcome, claim_mails, queued_mail, remove_expired_mail_quotas,
+    store_mail_outcome,
 };
 pub(in crate::use_case) use mail::{
     MailPermit, MailSubject, check_mail_quotas, queue_decoy, queue_mail,
@@ -23,7 +24,7 @@ pub(in crate::use_case) use mail::{
 pub use maintenance_lease::LeaseHolder;
 pub(in crate::use_case) use outbox::send;
 pub use outbox::{
-    ClaimedMessage, MAX_HANDOVER_TIME, MessageOutcome, claim_messages, settle_messages,
+    ClaimedMessage, MAX_HANDOVER_TIME, MessageOutcome, claim_messages, store_message_outcomes,
 };
 pub use seal::{SealResult, seal, sign_due_checkpoints, sign_due_installation_checkpoint};
 pub(in crate::use_case) use sweep::remove_first;

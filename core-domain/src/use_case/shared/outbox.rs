@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::due_queue::{self, Claimed, DueRecord};
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{Context, Effect, OutboxId, Result, Timestamp};
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{OutboxMessage, OutboxQuery};
@@ -22,7 +22,7 @@ impl DueRecord for OutboxMessage {
         self.attempts
     }
 
-    fn rescheduled(&self, attempts: i64, due_at: Timestamp, _: Timestamp) -> Self {
+    fn with_schedule(&self, attempts: i64, due_at: Timestamp, _: Timestamp) -> Self {
         Self {
             attempts,
             run_at: due_at,
@@ -67,7 +67,7 @@ pub async fn claim_messages(store: &dyn Store, limit: u32) -> Result<Vec<Claimed
 ///
 /// # Errors
 /// Only those of the store; the messages are then due again when their claims expire.
-pub async fn settle_messages(
+pub async fn store_message_outcomes(
     cx: &Context,
     store: &dyn Store,
     attempts: &[(ClaimedMessage, MessageOutcome)],
@@ -96,7 +96,7 @@ pub(super) async fn remove(uow: &mut dyn UnitOfWork, ids: Vec<OutboxId>) -> Resu
         return Ok(0);
     }
     let with_ids = OutboxQuery::WithIds(ids);
-    let messages = unowned::<OutboxMessage>(uow);
+    let messages = unowned_records::<OutboxMessage>(uow);
     messages.remove_all(&with_ids).await
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::webhook;
-use crate::access::{unaudited, unowned};
+use crate::access::{unaudited, unowned_records};
 use crate::kernel::{
     AuditCheckpointId, AuditId, Context, Ed25519Private, Effect, Error, Result, StoreError, Stored,
 };
@@ -57,7 +57,9 @@ pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Resu
 
 async fn any_waiting(store: &dyn Store) -> Result<bool> {
     let mut uow = store.begin(Mode::Auto).await?;
-    let first = unowned::<AuditEntry>(uow.as_mut()).staged(1).await?;
+    let first = unowned_records::<AuditEntry>(uow.as_mut())
+        .list_staged(1)
+        .await?;
     Ok(!first.is_empty())
 }
 
@@ -88,11 +90,13 @@ async fn seal_batch(
 /// Returns the head of the feed, locked by this unit of work. `None` if another unit has locked it.
 pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<AuditHead>>> {
     let feed = AuditHeadQuery::OfChain(AuditChain::feed());
-    let mut claimed = unowned::<AuditHead>(uow).claim(&feed, 1).await?;
+    let mut claimed = unowned_records::<AuditHead>(uow).claim(&feed, 1).await?;
     if let Some(claimed) = claimed.pop() {
         return Ok(Some(claimed));
     }
-    let held = unowned::<AuditHead>(uow).find(AuditChain::feed()).await?;
+    let held = unowned_records::<AuditHead>(uow)
+        .find(AuditChain::feed())
+        .await?;
     if held.is_some() {
         return Ok(None);
     }
@@ -123,14 +127,14 @@ struct Batch {
 
 impl Batch {
     async fn read(uow: &mut dyn UnitOfWork, feed: Stored<AuditHead>) -> Result<Self> {
-        let entries = unowned::<AuditEntry>(uow)
-            .staged(MAX_SEALED_ENTRIES)
+        let entries = unowned_records::<AuditEntry>(uow)
+            .list_staged(MAX_SEALED_ENTRIES)
             .await?;
         let chains = entries.iter().filter_map(|staged| staged.record.as_ref());
         let chains = chains.map(|entry| entry.platform_id.as_ref());
         let chains: BTreeSet<AuditChain> = chains.chain([None]).map(AuditChain::of).collect();
         let names: Vec<&str> = chains.iter().map(AsRef::as_ref).collect();
-        let seen = unowned::<AuditHead>(uow).get_many(&names).await?;
+        let seen = unowned_records::<AuditHead>(uow).get_many(&names).await?;
         let mut heads: BTreeMap<AuditChain, HeadChange> = chains
             .into_iter()
             .map(|chain| (chain.clone(), HeadChange::new(chain)))
@@ -266,7 +270,7 @@ pub async fn sign_due_checkpoints(
         Box::pin(async move {
             let now = uow.now().await?;
             let due = AuditHeadQuery::UncheckedSince(now.minus(MAX_UNCHECKED_TIME));
-            let heads = unowned::<AuditHead>(uow)
+            let heads = unowned_records::<AuditHead>(uow)
                 .claim(&due, MAX_CHECKPOINTS)
                 .await?;
             let (mut signed, mut changed) = (Vec::new(), Vec::new());
@@ -296,7 +300,9 @@ async fn any_due(store: &dyn Store) -> Result<bool> {
     let mut uow = store.begin(Mode::Auto).await?;
     let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
     let due = AuditHeadQuery::UncheckedSince(since);
-    let first = unowned::<AuditHead>(uow.as_mut()).first(&due).await?;
+    let first = unowned_records::<AuditHead>(uow.as_mut())
+        .first(&due)
+        .await?;
     Ok(first.is_some())
 }
 
@@ -311,7 +317,7 @@ pub async fn sign_due_installation_checkpoint(
     key: &Ed25519Private,
 ) -> Result<bool> {
     let mut uow = store.begin(Mode::Read).await?;
-    let head = unowned::<AuditHead>(uow.as_mut())
+    let head = unowned_records::<AuditHead>(uow.as_mut())
         .find(AuditChain::feed())
         .await?;
     let seems_due = match head {
@@ -334,7 +340,7 @@ pub async fn sign_due_installation_checkpoint(
             let now = uow.now().await?;
             let statement = InstallationStatement {
                 previous: feed.hash.clone(),
-                chains: unowned::<AuditHead>(uow)
+                chains: unowned_records::<AuditHead>(uow)
                     .count(&AuditHeadQuery::Chains)
                     .await?,
                 entries: u64::try_from(feed.seq).unwrap_or_default(),
@@ -358,7 +364,7 @@ async fn is_due(uow: &mut dyn UnitOfWork, feed: &AuditHead) -> Result<bool> {
         return Ok(unchecked > 0);
     }
     let behind = AuditSealQuery::Feed(None, feed.checkpoint_seq);
-    let first = unowned::<AuditSeal>(uow).first(&behind).await?;
+    let first = unowned_records::<AuditSeal>(uow).first(&behind).await?;
     let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
     // If the first seal is missing, a checkpoint is signed immediately.
     Ok(first.is_none_or(|seal| seal.sealed_at <= since))

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 
 use super::maintenance_lease::LeaseHolder;
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Record, Result, Unowned};
 use crate::port::{Mode, Persisted, Store, UnitOfWork, transact_in};
 
@@ -61,5 +61,5 @@ where
     R: Persisted + Record<Owner = Unowned>,
 {
     let limit = limit.min(MAX_SLICE);
-    unowned::<R>(uow).remove_first(query, limit).await
+    unowned_records::<R>(uow).remove_first(query, limit).await
 }

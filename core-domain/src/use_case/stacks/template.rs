@@ -1,7 +1,7 @@
 //! Stack templates: creating, reading and updating them.
 
 use super::MAX_LISTED;
-use crate::access::{OperatorScope, SignedInScope, audited, unowned};
+use crate::access::{OperatorScope, SignedInScope, audited, unowned_records};
 use crate::kernel::{
     Code, Context, Error, Machine, Page, Record, Result, StoreError, Stored, TemplateId,
     WholeListQuery,
@@ -43,7 +43,9 @@ pub async fn list(
     query: &WholeListQuery,
 ) -> Result<Page<Stored<StackTemplate>>> {
     let page = query.page(MAX_LISTED);
-    unowned(uow).page(&StackTemplateQuery::All, &page).await
+    unowned_records(uow)
+        .page(&StackTemplateQuery::All, &page)
+        .await
 }
 
 /// Returns the template with this name.
@@ -64,7 +66,7 @@ pub(super) async fn get_by_name(
     name: &TemplateName,
 ) -> Result<Stored<StackTemplate>> {
     let named = StackTemplateQuery::Named(name.clone());
-    let found = unowned::<StackTemplate>(uow).first(&named).await?;
+    let found = unowned_records::<StackTemplate>(uow).first(&named).await?;
     found.ok_or(Error::NotFound(StackTemplate::KIND))
 }
 
@@ -78,11 +80,11 @@ pub(in crate::use_case) async fn resolve(
 ) -> Result<Stored<StackTemplate>> {
     if let Ok(name) = TemplateName::parse(name_or_id) {
         let named = StackTemplateQuery::Named(name);
-        if let Some(found) = unowned::<StackTemplate>(uow).first(&named).await? {
+        if let Some(found) = unowned_records::<StackTemplate>(uow).first(&named).await? {
             return Ok(found);
         }
     }
-    unowned::<StackTemplate>(uow).get(name_or_id).await
+    unowned_records::<StackTemplate>(uow).get(name_or_id).await
 }
 
 /// Updates a template.

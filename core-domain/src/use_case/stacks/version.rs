@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::MAX_LISTED;
 use super::template::get_by_name;
-use crate::access::{OperatorScope, SignedInScope, audited, unaudited, unowned};
+use crate::access::{OperatorScope, SignedInScope, audited, unaudited, unowned_records};
 use crate::kernel::{
     Code, Context, Error, IllegalTransition, Machine, Page, Record, Result, StoreError, Stored,
     TemplateId, VersionId, WholeListQuery, hex,
@@ -33,7 +33,11 @@ pub async fn publish(
     StackDefinition::parse(&definition).map_err(Error::Invalid)?;
     let template = get_by_name(uow, name).await?;
     let same = StackVersionQuery::Exactly(template.id.clone(), command.version.clone());
-    if unowned::<StackVersion>(uow).first(&same).await?.is_some() {
+    if unowned_records::<StackVersion>(uow)
+        .first(&same)
+        .await?
+        .is_some()
+    {
         return Err(version_taken());
     }
     if template.status == TemplateStatus::Deprecated {
@@ -76,7 +80,9 @@ pub async fn list(
 ) -> Result<Page<Stored<StackVersion>>> {
     let template = get_by_name(uow, name).await?;
     let all = StackVersionQuery::OfTemplate(template.id.clone());
-    unowned(uow).page(&all, &query.page(MAX_LISTED)).await
+    unowned_records(uow)
+        .page(&all, &query.page(MAX_LISTED))
+        .await
 }
 
 /// Returns the version of a template with the precedence of `version`, deprecated or not.
@@ -103,7 +109,7 @@ pub(in crate::use_case) async fn of_precedence(
     version: &SemVer,
 ) -> Result<Stored<StackVersion>> {
     let exactly = StackVersionQuery::Exactly(template.clone(), version.clone());
-    let found = unowned::<StackVersion>(uow).first(&exactly).await?;
+    let found = unowned_records::<StackVersion>(uow).first(&exactly).await?;
     found.ok_or(Error::NotFound(StackVersion::KIND))
 }
 
@@ -115,7 +121,7 @@ pub(in crate::use_case) async fn by_id(
     uow: &mut dyn UnitOfWork,
     version: &VersionId,
 ) -> Result<Stored<StackVersion>> {
-    unowned::<StackVersion>(uow).get(version).await
+    unowned_records::<StackVersion>(uow).get(version).await
 }
 
 /// Returns the latest version of a template: the highest active release, else the highest active version, else the
@@ -140,7 +146,7 @@ async fn find_latest(
         StackVersionQuery::Active(template.clone()),
         StackVersionQuery::OfTemplate(template.clone()),
     ] {
-        if let Some(version) = unowned::<StackVersion>(uow).first(&query).await? {
+        if let Some(version) = unowned_records::<StackVersion>(uow).first(&query).await? {
             return Ok(Some(version));
         }
     }

@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Method, Uri};
 
 use super::Steps;
-use crate::gateway::authority::{AuthorityError, Resolved};
+use crate::gateway::authority::{AuthorityError, ResolvedCredential};
 use crate::gateway::event_stream::PresentedCredential;
 use crate::gateway::identity::Identity;
 use crate::gateway::refusal::Refusal;
@@ -35,7 +35,7 @@ impl Steps {
         client: Option<IpAddr>,
     ) -> Result<Identity, Refusal> {
         let Some(service_key) = &self.settings.service_key else {
-            return Ok(Identity::unauthenticated());
+            return Ok(Identity::unauthenticated_service());
         };
         if self.settings.is_public(method, uri.path()) {
             return Ok(public(headers, service_key));
@@ -96,7 +96,7 @@ impl Steps {
 
 impl Steps {
     /// Counts the request against the limit of its API key, if the key has a limit of its own.
-    async fn count_use(&self, resolved: &Resolved) -> Result<(), Refusal> {
+    async fn count_use(&self, resolved: &ResolvedCredential) -> Result<(), Refusal> {
         let limit = resolved.requests_per_minute;
         let (Some(per_minute), Some(key)) = (limit, resolved.caller.api_key_id()) else {
             return Ok(());

@@ -168,6 +168,6 @@ impl Steps {
             presented,
             caller,
         };
-        Ok(response.map(|body| event_stream::limited(body, lifetime)))
+        Ok(response.map(|body| event_stream::limit_lifetime(body, lifetime)))
     }
 }

@@ -1,9 +1,9 @@
 //! Organizations in the format of better-auth's clients. Clients read with `GET`; `POST` works as well.
 
 mod common;
-mod invitations;
-mod members;
-mod organizations;
+mod invitation;
+mod member;
+mod organization;
 mod views;
 
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::kernel::Endpoint;
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let parts = [
-        organizations::rows(iam),
-        members::rows(),
-        invitations::rows(iam),
+        organization::rows(iam),
+        member::rows(),
+        invitation::rows(iam),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -187,7 +187,7 @@ where
         None => Err(Error::NotFound(DeviceAuthorization::KIND)),
     };
     if !matches!(outcome, Err(Error::NotFound(_))) {
-        iam.wrong_user_codes.succeeded(&attempt).await;
+        iam.wrong_user_codes.record_success(&attempt).await;
     }
     outcome
 }

@@ -141,7 +141,7 @@ async fn for_device(
             )
             .await
         }
-        OAuthGrantType::RefreshToken => Err(unsupported()),
+        OAuthGrantType::RefreshToken => Err(unsupported_grant_type()),
     }
 }
 
@@ -154,27 +154,28 @@ async fn for_grant(
     let client = client(&body.client_id)?;
     let shown = match grant_type(&body.grant_type)? {
         OAuthGrantType::DeviceCode => {
-            PresentedGrant::DeviceCode(required("device_code", body.device_code.as_deref())?)
+            PresentedGrant::DeviceCode(require_field("device_code", body.device_code.as_deref())?)
         }
-        OAuthGrantType::RefreshToken => {
-            PresentedGrant::RefreshToken(required("refresh_token", body.refresh_token.as_deref())?)
-        }
+        OAuthGrantType::RefreshToken => PresentedGrant::RefreshToken(require_field(
+            "refresh_token",
+            body.refresh_token.as_deref(),
+        )?),
     };
     exchange(cx, &scope, client, &shown).await
 }
 
 fn grant_type(text: &str) -> Result<OAuthGrantType> {
-    OAuthGrantType::from_text(text).ok_or_else(unsupported)
+    OAuthGrantType::from_text(text).ok_or_else(unsupported_grant_type)
 }
 
-fn unsupported() -> Error {
+fn unsupported_grant_type() -> Error {
     Error::refused(
         Code::UnsupportedGrantType,
         "The grant type is not supported.",
     )
 }
 
-fn required<'r>(field: &str, value: Option<&'r str>) -> Result<&'r str> {
+fn require_field<'r>(field: &str, value: Option<&'r str>) -> Result<&'r str> {
     value.ok_or_else(|| Error::invalid(field, "required", "is required"))
 }
 

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::api_keys;
-use super::form::hidden;
+use super::form::hidden_field;
 use super::layout;
 use super::layout::moment;
 use super::next::{ACCOUNT, back_to_account, sign_in_first};
@@ -207,7 +207,7 @@ fn entry(iam: &Iam, session: &Session, is_own: bool) -> Markup {
         }
         @if !is_own {
             form method="post" action=(iam.path(REVOKE)) {
-                (hidden("session", session.id.as_str()))
+                (hidden_field("session", session.id.as_str()))
                 button.quiet type="submit" aria-label=(format!("End session: {name}")) { "End" }
             }
         }

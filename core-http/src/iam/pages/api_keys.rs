@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::confirm;
-use super::form::{Choice, Field, hidden};
+use super::form::{Choice, Field, hidden_field};
 use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::layout::moment;
@@ -186,7 +186,7 @@ fn entry(iam: &Iam, shown: &PageData, key: &ApiKey) -> Markup {
             }
         }
         form method="post" action=(iam.path(DELETE)) {
-            (hidden("key", key.id.as_str()))
+            (hidden_field("key", key.id.as_str()))
             button.quiet type="submit" aria-label=(format!("Delete key: {name}")) { "Delete" }
         }
     }

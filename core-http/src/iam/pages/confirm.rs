@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::MAX_PASSWORD_TEXT;
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::next::{ACCOUNT, CONFIRM, NextQuery, next_path, sign_in_first};
@@ -100,7 +100,7 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
         @if let Some(field) = field {
             form method="post" action=(iam.path(CONFIRM)) {
                 (errors.show())
-                (hidden("next", next))
+                (hidden_field("next", next))
                 (field.show(errors))
                 button type="submit" { "Confirm" }
             }
@@ -120,7 +120,7 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
 fn sign_in_again(iam: &Iam, next: &str) -> Markup {
     html! {
         form method="post" action=(iam.path("/sign-out")) {
-            (hidden("next", next))
+            (hidden_field("next", next))
             button type="submit" { "Sign in again" }
         }
     }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::layout::moment;
@@ -60,11 +60,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         page(get("/device/approved", "deviceApprovedPage"))
             .summary("Shows that a device was approved.")
             .description("A static page; it changes nothing.")
-            .plain(with(iam, approved)),
+            .plain(with(iam, approved_page)),
         page(get("/device/denied", "deviceDeniedPage"))
             .summary("Shows that a device was denied.")
             .description("A static page; it changes nothing.")
-            .plain(with(iam, denied)),
+            .plain(with(iam, denied_page)),
     ]
 }
 
@@ -165,7 +165,7 @@ fn device_content(iam: &Iam, device: &DeviceAuthorization) -> Markup {
         }
         p { "Approve only a sign-in that you started yourself, and only if the device shows this code. If another person sent you here, deny it." }
         form method="post" action=(iam.path(PATH)) {
-            (hidden(USER_CODE, device.user_code.as_text()))
+            (hidden_field(USER_CODE, device.user_code.as_text()))
             div.actions {
                 button type="submit" name="action" value="approve" { "Approve" }
                 button.quiet type="submit" name="action" value="deny" { "Deny" }
@@ -209,7 +209,7 @@ async fn decide(
     ))
 }
 
-async fn approved(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+async fn approved_page(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "Your device can sign in now. Go back to it; you can close this page." }
         p { a href=(iam.path("/account")) { "Your sessions and devices" } }
@@ -217,7 +217,7 @@ async fn approved(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<Pag
     Ok(layout::page(&iam, "Device approved", &content))
 }
 
-async fn denied(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+async fn denied_page(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "The device cannot sign in. If you did not start this sign-in, there is nothing more to do." }
         p { a href=(iam.path("/account")) { "Your sessions and devices" } }

@@ -97,6 +97,6 @@ impl Choice<'_> {
 }
 
 /// Renders a hidden field.
-pub(super) fn hidden(name: &str, value: &str) -> Markup {
+pub(super) fn hidden_field(name: &str, value: &str) -> Markup {
     html! { input type="hidden" name=(name) value=(value); }
 }

@@ -44,7 +44,7 @@ impl FormErrors {
         own: impl FnOnce(Code) -> Option<FieldMessage>,
     ) -> Result<Self> {
         let code = error.code();
-        let Some((field, words)) = own(code).or_else(|| shared(code)) else {
+        let Some((field, words)) = own(code).or_else(|| shared_message(code)) else {
             return Err(error);
         };
         Ok(Self {
@@ -85,7 +85,7 @@ impl FormErrors {
 }
 
 /// Returns the message for a refusal that several pages share.
-fn shared(code: Code) -> Option<FieldMessage> {
+fn shared_message(code: Code) -> Option<FieldMessage> {
     let in_field = match code {
         Code::InvalidEmail => (
             "email",

@@ -20,7 +20,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::form::hidden;
+use super::form::hidden_field;
 use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::layout::moment;
@@ -172,7 +172,7 @@ fn content(
             dd { (moment(invitation.expires_at)) }
         }
         form method="post" action=(iam.path(PATH)) {
-            (hidden("id", &name.expose()))
+            (hidden_field("id", &name.expose()))
             div.actions {
                 button type="submit" name="action" value="accept" { "Accept" }
                 button.quiet type="submit" name="action" value="decline" { "Decline" }
@@ -198,7 +198,7 @@ fn refusal_page(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr>
                 (layout::alert("This invitation is for another address than the address of your account."))
                 p { "Sign out, open the link again, and sign in with the address that the invitation was sent to." }
                 form method="post" action=(iam.path("/sign-out")) {
-                    (hidden("next", &own_path(name)))
+                    (hidden_field("next", &own_path(name)))
                     button type="submit" { "Sign out" }
                 }
             },
@@ -209,7 +209,7 @@ fn refusal_page(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr>
                 (layout::alert("The address of your account is not confirmed yet."))
                 p { "Open the link in the invitation mail again, or confirm your address first." }
                 form method="post" action=(iam.path(CONFIRM)) {
-                    (hidden("id", &name.expose()))
+                    (hidden_field("id", &name.expose()))
                     button type="submit" { "Send me a mail to confirm my address" }
                 }
             },

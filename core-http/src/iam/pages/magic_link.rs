@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::MAX_EMAIL_TEXT;
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::next::{next_path, with_next};
@@ -61,7 +61,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         page(get("/magic-link/sent", "magicLinkSentPage"))
             .summary("Shows that a sign-in link was sent.")
             .description("A static page; it changes nothing.")
-            .plain(with(iam, sent)),
+            .plain(with(iam, sent_page)),
     ]
 }
 
@@ -134,8 +134,8 @@ async fn show_link(
     let content = html! {
         p { "Sign in as " strong { (address) } " on this device?" }
         form method="post" action=(iam.path(SIGN_IN)) {
-            (hidden("token", token))
-            @for (name, target) in targets.parameters() { (hidden(name, target)) }
+            (hidden_field("token", token))
+            @for (name, target) in targets.parameters() { (hidden_field(name, target)) }
             button type="submit" { "Sign in" }
         }
         p.hint { "If you did not ask for this link, close this page: nothing has happened." }
@@ -176,7 +176,7 @@ fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
             p { "We send you a mail with a link that signs you in without a password." }
-            (hidden("next", next))
+            (hidden_field("next", next))
             (Field::email(email).show(errors))
             button type="submit" { "Send the link" }
         }
@@ -225,7 +225,7 @@ async fn send(
     Ok(layout::redirect(iam, "/magic-link/sent"))
 }
 
-async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+async fn sent_page(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "A link is on its way to the address you entered. Open it on this device to sign in. It works once, within five minutes." }
         p { "No mail? Check your spam folder, or " a href=(iam.path(PATH)) { "send another link" } "." }

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::form::hidden;
+use super::form::hidden_field;
 use super::layout::moment;
 use super::next::{CONFIRM, back_to_account};
 use super::row::form;
@@ -126,7 +126,7 @@ fn entry(iam: &Iam, passkey: &Passkey) -> Markup {
             details {
                 summary { "Rename" span.only-read { ": " (name) } }
                 form method="post" action=(iam.path(RENAME)) {
-                    (hidden("passkey", passkey.id.as_str()))
+                    (hidden_field("passkey", passkey.id.as_str()))
                     div.field {
                         label for=(field) { "New name" }
                         input id=(field) name="name" type="text" value=(name) maxlength="255" autocomplete="off" required;
@@ -136,7 +136,7 @@ fn entry(iam: &Iam, passkey: &Passkey) -> Markup {
             }
         }
         form method="post" action=(iam.path(REMOVE)) {
-            (hidden("passkey", passkey.id.as_str()))
+            (hidden_field("passkey", passkey.id.as_str()))
             button.quiet type="submit" aria-label=(format!("Remove passkey: {name}")) { "Remove" }
         }
     }

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::next::with_next;
@@ -54,7 +54,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         page(get("/reset-password/sent", "passwordResetSentPage"))
             .summary("Shows that a password reset link was sent.")
             .description("A static page; it changes nothing.")
-            .plain(with(iam, sent)),
+            .plain(with(iam, sent_page)),
         form(post(SET, "resetPasswordByForm"))
             .summary("Sets a new password with a mailed token.")
             .description(
@@ -144,7 +144,7 @@ fn password_content(iam: &Iam, token: &str, errors: &FormErrors) -> Markup {
     html! {
         form method="post" action=(iam.path(SET)) {
             (errors.show())
-            (hidden("token", token))
+            (hidden_field("token", token))
             (password.show(errors))
             div.choice {
                 input id="delete-keys" name="deleteKeys" type="checkbox" value="true";
@@ -184,7 +184,7 @@ async fn send(
     Ok(layout::redirect(iam, "/reset-password/sent"))
 }
 
-async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+async fn sent_page(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "If there is an account with the address that you entered, a link is on its way to it." }
         p { "No mail? Check your spam folder, or " a href=(iam.path(PATH)) { "try again" } "." }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::next::{next_path, with_next};
@@ -22,7 +22,7 @@ use crate::iam::challenge::{set_challenge_cookie, set_trust_cookie};
 use crate::iam::config::Iam;
 use crate::iam::cookies::{clear_session_cookies, set_sign_in_cookies};
 use crate::iam::target::Target;
-use crate::iam::{session, user};
+use crate::iam::{session, sign_in};
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
 const PATH: &str = "/sign-in";
@@ -149,7 +149,7 @@ fn content(iam: &Iam, next: &str, entered: &FormValues<'_>, errors: &FormErrors)
     html! {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
-            (hidden("next", next))
+            (hidden_field("next", next))
             (Field::email(entered.email).show(errors))
             (Field::password("Password", "current-password").show(errors))
             div.choice {
@@ -199,7 +199,7 @@ async fn sign_in(
     let remember = remember.unwrap_or(false);
     let (credentials, target) = ([&*email, &*password], Some(CONFIRMED));
     let outcome =
-        user::sign_in_with_password(cx, &iam, &scope, credentials, remember, target).await;
+        sign_in::sign_in_with_password(cx, &iam, &scope, credentials, remember, target).await;
     let begun = match outcome {
         Ok(begun) => begun,
         Err(error) => {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::next::{NextQuery, next_path, with_next};
@@ -18,8 +18,8 @@ use super::row::{form, page};
 use super::sign_in::CONFIRMED;
 use crate::iam::config::Iam;
 use crate::iam::cookies::set_sign_in_cookies;
+use crate::iam::sign_in::{NewUserInput, SignUpOutcome, sign_up_with_password};
 use crate::iam::target::Target;
-use crate::iam::user::{NewUserInput, SignUpOutcome, sign_up_with_password};
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
 const PATH: &str = "/sign-up";
@@ -59,7 +59,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 "A static page; it changes nothing. Used if the installation requires verified \
                  addresses.",
             )
-            .plain(with(iam, sent)),
+            .plain(with(iam, sent_page)),
     ]
 }
 
@@ -94,7 +94,7 @@ fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors)
     html! {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
-            (hidden("next", next))
+            (hidden_field("next", next))
             (own_name.show(errors))
             (Field::email(email).show(errors))
             (password.show(errors))
@@ -145,7 +145,7 @@ async fn sign_up(
     Ok(PageOr::To(on))
 }
 
-async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+async fn sent_page(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "A mail is on its way to the address that you entered. Open the link in it to confirm that the address is yours, then sign in." }
         p { "No mail? Check your spam folder, or " a href=(iam.path("/sign-in")) { "sign in" } " to get another link." }

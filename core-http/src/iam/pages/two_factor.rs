@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::next::{NextQuery, next_path, with_next};
@@ -123,7 +123,7 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
         @if takes_codes {
             form method="post" action=(iam.path(PATH)) {
                 (errors.show())
-                (hidden("next", next))
+                (hidden_field("next", next))
                 (CODE.show(errors))
                 div.choice {
                     input id="trust" name="trust" type="checkbox" value="true";

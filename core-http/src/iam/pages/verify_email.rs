@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::MAX_PASSWORD_TEXT;
-use super::form::{Field, hidden};
+use super::form::{Field, hidden_field};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::row::{form, page};
@@ -22,8 +22,8 @@ use crate::iam::challenge::redirect_after_sign_in;
 use crate::iam::config::Iam;
 use crate::iam::config::VERIFY_EMAIL;
 use crate::iam::email_verification::{confirm, confirmable, refused_target};
+use crate::iam::sign_in::hashing_error;
 use crate::iam::target::Target;
-use crate::iam::user::hashing_error;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
 const TAKE_OVER: &str = "/verify-email/take-over";
@@ -86,7 +86,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         page(get(DELETED, "unconfirmedAccountDeletedPage"))
             .summary("Shows that the account was deleted.")
             .description("A static page; it changes nothing.")
-            .plain(with(iam, deleted)),
+            .plain(with(iam, deleted_page)),
     ]
 }
 
@@ -156,8 +156,8 @@ fn redirect_to_refusal(iam: &Iam, link: &Link, error: Error) -> Result<PageOr> {
 
 fn hidden_link(link: &Link) -> Markup {
     html! {
-        (hidden("token", &link.token))
-        (hidden("callbackURL", link.target()))
+        (hidden_field("token", &link.token))
+        (hidden_field("callbackURL", link.target()))
     }
 }
 
@@ -359,7 +359,7 @@ async fn delete(
     page_of(cx, &iam, &scope, link, &errors).await
 }
 
-async fn deleted(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+async fn deleted_page(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "The account was deleted. Nobody is signed in with your address." }
         ul.ways {

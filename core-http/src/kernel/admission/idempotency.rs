@@ -438,7 +438,7 @@ mod tests {
         .await
     }
 
-    async fn replayed(store: &dyn Store, claim: &Claim) -> Reply {
+    async fn find_reply(store: &dyn Store, claim: &Claim) -> Reply {
         let mut uow = store.begin(Mode::Read).await.unwrap();
         let found = claim.find(uow.as_mut()).await;
         found.unwrap().unwrap().reply
@@ -465,7 +465,7 @@ mod tests {
         )
         .await;
         assert_eq!(second.unwrap_err().code(), Code::IdempotencyInProgress);
-        let reply = replayed(store.as_ref(), &claim).await;
+        let reply = find_reply(store.as_ref(), &claim).await;
         assert_eq!(reply.status, StatusCode::CREATED);
         assert!(matches!(reply.content, Content::Json(text) if text == "1"));
     }
@@ -480,7 +480,7 @@ mod tests {
             let mut uow = store.begin(Mode::Read).await.unwrap();
             let stored = find_answer(uow.as_mut(), &claim.id).await.unwrap().unwrap();
             assert_eq!(stored.body.contains("the secret"), readable);
-            let reply = replayed(store.as_ref(), &claim).await;
+            let reply = find_reply(store.as_ref(), &claim).await;
             assert!(matches!(reply.content, Content::Json(text) if text.contains("the secret")));
         }
     }
@@ -493,7 +493,7 @@ mod tests {
         let store = store();
         let empty = reply(StatusCode::NO_CONTENT, Content::Empty);
         keep(store.as_ref(), &claim, &empty, true).await.unwrap();
-        let again = replayed(store.as_ref(), &claim).await;
+        let again = find_reply(store.as_ref(), &claim).await;
         assert!(matches!(again.content, Content::Empty));
     }
 }

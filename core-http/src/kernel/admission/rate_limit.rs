@@ -180,7 +180,7 @@ impl RateLimits {
         let policy = self.plan.policy(kind);
         let key = RateKey::new(policy, client, subject);
         let usage = self.limiter.take(key, policy).await;
-        self.counted(kind, usage)
+        self.decision(kind, usage)
     }
 
     /// Counts a use of an API key for the quota of the key, independent of the client's address.
@@ -207,10 +207,10 @@ impl RateLimits {
         let policy = self.plan.policy(RateKind::FailedAuthentications);
         let key = RateKey::new(policy, client, RateSubject::Everything);
         let usage = self.rejected.peek(&key, policy, now);
-        (!usage.is_allowed).then(|| self.counted(RateKind::FailedAuthentications, usage))
+        (!usage.is_allowed).then(|| self.decision(RateKind::FailedAuthentications, usage))
     }
 
-    fn counted(&self, kind: RateKind, usage: Usage) -> RateDecision<'_> {
+    fn decision(&self, kind: RateKind, usage: Usage) -> RateDecision<'_> {
         RateDecision {
             policy: self.plan.policy(kind),
             policy_header: &self.policy_headers[kind as usize],

@@ -86,7 +86,7 @@ mod tests {
 
     /// Runs a long poll whose reads return 1, 2, 3 and so on. Returns the number of reads, the last result and the
     /// time.
-    async fn waited(wait: Option<Wait>, end: fn(&u32) -> bool) -> (u32, u32, Duration) {
+    async fn run_long_poll(wait: Option<Wait>, end: fn(&u32) -> bool) -> (u32, u32, Duration) {
         let looks = AtomicU32::new(0);
         let began = Instant::now();
         let look = || async { Ok(looks.fetch_add(1, Ordering::Relaxed) + 1) };
@@ -97,22 +97,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ended_operations_and_requests_without_wait_get_a_response_at_once() {
         assert_eq!(
-            waited(Some(Wait(30)), |_| true).await,
+            run_long_poll(Some(Wait(30)), |_| true).await,
             (1, 1, Duration::ZERO)
         );
-        assert_eq!(waited(None, |_| false).await, (1, 1, Duration::ZERO));
+        assert_eq!(run_long_poll(None, |_| false).await, (1, 1, Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_response_comes_as_soon_as_the_end_is_seen() {
-        let (looks, seen, took) = waited(Some(Wait(30)), |seen| *seen >= 4).await;
+        let (looks, seen, took) = run_long_poll(Some(Wait(30)), |seen| *seen >= 4).await;
         assert_eq!((looks, seen), (4, 4));
         assert!(took < Duration::from_millis(1_500), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_an_end_the_last_result_is_returned_when_the_time_is_up() {
-        let (looks, seen, took) = waited(Some(Wait(5)), |_| false).await;
+        let (looks, seen, took) = run_long_poll(Some(Wait(5)), |_| false).await;
         assert_eq!(looks, seen);
         assert!((5..=10).contains(&looks), "{looks}");
         let late = took.checked_sub(Duration::from_secs(5)).unwrap();
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_request_waits_until_the_timeout_of_a_gateway() {
-        let (_, _, took) = waited(Some(Wait(30)), |_| false).await;
+        let (_, _, took) = run_long_poll(Some(Wait(30)), |_| false).await;
         assert!(took < Duration::from_secs(25), "{took:?}");
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::{Caller, Error, Result};
 use http::request::Parts;
 
-use super::compiled::Compiled;
+use super::compiled::CompiledService;
 use crate::kernel::admission::rate_limit::RateDecision;
 use crate::kernel::process::app::App;
 use crate::kernel::request::client::{ViaGateway, peer_client};
@@ -15,7 +15,10 @@ use crate::kernel::request::credentials::{
 
 /// Returns the lockout that applies to a request: it has a credential, and too many credentials of its client were
 /// rejected. Call it before the credential is checked, so that the response does not reveal whether a guess is correct.
-pub(crate) fn locked_out<'s>(service: &'s Compiled, parts: &Parts) -> Option<RateDecision<'s>> {
+pub(crate) fn locked_out<'s>(
+    service: &'s CompiledService,
+    parts: &Parts,
+) -> Option<RateDecision<'s>> {
     let credential = bearer(&parts.headers)
         .or_else(|| presented_api_key(&parts.headers))
         .or_else(|| hop_credential(&parts.headers));
@@ -35,7 +38,7 @@ fn is_limited(app: &App, parts: &Parts) -> bool {
 ///
 /// # Errors
 /// Those of the service's [`Identify`](crate::kernel::Identify).
-pub(crate) async fn identify(service: &Compiled, parts: &mut Parts) -> Result<Arc<Caller>> {
+pub(crate) async fn identify(service: &CompiledService, parts: &mut Parts) -> Result<Arc<Caller>> {
     let app = &service.app;
     let identified = service.identify.identify(app, parts).await;
     if !is_limited(app, parts) || is_trusted_hop(app, parts) {

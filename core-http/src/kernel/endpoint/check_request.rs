@@ -7,7 +7,7 @@ use super::definition::Endpoint;
 use crate::kernel::request::body::{Body, read_body};
 use crate::kernel::request::check::Checker;
 use crate::kernel::request::context::Cx;
-use crate::kernel::request::parse::{Parsed, form_object, is_form, json_body, require_json};
+use crate::kernel::request::parse::{ParsedRequest, form_object, is_form, json_body, require_json};
 
 /// Reads and validates the query and the body, and stores them in `parsed`.
 ///
@@ -21,7 +21,7 @@ pub(crate) async fn check(
     endpoint: &Endpoint,
     cx: &Cx,
     body: Body,
-    parsed: &mut Parsed,
+    parsed: &mut ParsedRequest,
 ) -> Result<()> {
     let mut issues = check_query(endpoint, cx, parsed)?;
     let content_type = cx.headers.get(header::CONTENT_TYPE);
@@ -54,7 +54,11 @@ fn body_checker(endpoint: &Endpoint) -> Option<&Checker> {
 /// # Errors
 /// - `BAD_REQUEST` if the query is not percent-encoded UTF-8.
 /// - `VALIDATION_ERROR` if a parameter contains NUL.
-pub(crate) fn check_query(endpoint: &Endpoint, cx: &Cx, parsed: &mut Parsed) -> Result<Vec<Issue>> {
+pub(crate) fn check_query(
+    endpoint: &Endpoint,
+    cx: &Cx,
+    parsed: &mut ParsedRequest,
+) -> Result<Vec<Issue>> {
     let checker = endpoint
         .shapes()
         .ok()

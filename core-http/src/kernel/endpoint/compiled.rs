@@ -21,7 +21,7 @@ use crate::kernel::request::client::forwarded_prefix;
 
 /// The compiled service, which all clones of a [`Service`](super::service::Service) share.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledService {
     pub(crate) name: &'static str,
     pub(crate) app: Arc<App>,
     pub(crate) endpoints: Vec<Endpoint>,
@@ -39,7 +39,7 @@ pub(crate) struct Compiled {
     pub(crate) openapi: OnceLock<Result<Bytes, ServiceError>>,
 }
 
-impl Compiled {
+impl CompiledService {
     /// Returns the OpenAPI document as JSON text. The first call creates it.
     pub(crate) fn openapi(&self) -> Result<Bytes, ServiceError> {
         let create = || {

@@ -27,22 +27,23 @@ use crate::kernel::request::body::Body;
 use crate::kernel::request::context::Cx;
 use crate::kernel::request::input::{Input, PathParams, RawInput};
 use crate::kernel::request::media_types::EVENT_STREAM;
-use crate::kernel::request::parse::Parsed;
+use crate::kernel::request::parse::ParsedRequest;
 
 /// A type-erased handler that runs in a unit of work.
 pub(crate) type UnitRun = dyn for<'a> Fn(
         &'a Cx,
         &'a mut (dyn UnitOfWork + 'a),
-        &'a Parsed,
+        &'a ParsedRequest,
         &'a Progress,
     ) -> BoxFuture<'a, Result<HandlerOutcome>>
     + Send
     + Sync;
 /// A type-erased handler that opens its units of work itself.
-type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
+type PlainRun =
+    dyn for<'a> Fn(&'a Cx, &'a ParsedRequest) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
 /// A type-erased handler that reads the request body itself.
 type UploadRun =
-    dyn for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
+    dyn for<'a> Fn(&'a Cx, &'a ParsedRequest, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
 
 /// The outcome of a handler that ran in a unit of work.
 pub(crate) struct HandlerOutcome {
@@ -57,7 +58,7 @@ pub(crate) struct HandlerOutcome {
 
 impl HandlerOutcome {
     /// Creates the outcome for a stored response.
-    pub(crate) const fn stored(reply: Reply) -> Self {
+    pub(crate) const fn replay(reply: Reply) -> Self {
         Self {
             reply,
             ended: true,
@@ -91,7 +92,7 @@ where
     F: for<'a> Fn(
             &'a Cx,
             &'a mut (dyn UnitOfWork + 'a),
-            &'a Parsed,
+            &'a ParsedRequest,
             &'a Progress,
         ) -> BoxFuture<'a, Result<HandlerOutcome>>
         + Send
@@ -103,14 +104,20 @@ where
 
 fn plain_run<F>(run: F) -> Arc<PlainRun>
 where
-    F: for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a Cx, &'a ParsedRequest) -> BoxFuture<'a, Result<Reply>>
+        + Send
+        + Sync
+        + 'static,
 {
     Arc::new(run)
 }
 
 fn upload_run<F>(run: F) -> Arc<UploadRun>
 where
-    F: for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a Cx, &'a ParsedRequest, Body) -> BoxFuture<'a, Result<Reply>>
+        + Send
+        + Sync
+        + 'static,
 {
     Arc::new(run)
 }
@@ -225,7 +232,7 @@ impl Row {
     /// Like [`Self::plain`], with a scope that reads the store. The unit of work that authorizes the caller has ended
     /// when the handler starts. For handlers that need several units, or that read for longer than a unit should last.
     #[must_use]
-    pub fn scoped<S, P, Q, A, H>(self, handler: H) -> Endpoint
+    pub fn plain_with_scope<S, P, Q, A, H>(self, handler: H) -> Endpoint
     where
         S: OpenScope<Input<P, Q>>,
         P: PathParams,
@@ -315,7 +322,7 @@ where
                 {
                     return Err(error);
                 }
-                return Ok(HandlerOutcome::stored(stored.reply));
+                return Ok(HandlerOutcome::replay(stored.reply));
             }
             let scope = scope?;
             progress.note_let_in();
@@ -353,7 +360,7 @@ impl std::fmt::Debug for Endpoint {
 
 /// Puts endpoints under a tag, which is a section of the OpenAPI document.
 #[must_use]
-pub fn tagged(tag: &'static str, mut rows: Vec<Endpoint>) -> Vec<Endpoint> {
+pub fn with_tag(tag: &'static str, mut rows: Vec<Endpoint>) -> Vec<Endpoint> {
     for endpoint in &mut rows {
         endpoint.row.tag = tag;
     }

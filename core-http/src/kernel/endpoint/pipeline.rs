@@ -23,7 +23,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 
 use super::authenticate::identify;
 use super::check_request::{check, check_query, refuse};
-use super::compiled::Compiled;
+use super::compiled::CompiledService;
 use super::definition::{Endpoint, Handler, HandlerOutcome, UnitRun};
 use super::health;
 use crate::kernel::admission::idempotency::{Claim, ClaimRules, KeyScope, Progress};
@@ -40,7 +40,7 @@ use crate::kernel::request::context::Cx;
 use crate::kernel::request::header_names;
 use crate::kernel::request::idempotency_key::key_of;
 use crate::kernel::request::media_types::JSON;
-use crate::kernel::request::parse::Parsed;
+use crate::kernel::request::parse::ParsedRequest;
 
 /// The maximum stored length of a `User-Agent`, in bytes. Longer ones are cut off.
 const MAX_USER_AGENT_BYTES: usize = 512;
@@ -48,7 +48,7 @@ const MAX_USER_AGENT_BYTES: usize = 512;
 /// Returns the response to a request. Errors and panics become error responses. `refusal` is the error of an earlier
 /// check; with one, the request is not processed.
 pub(crate) async fn answer(
-    service: &Compiled,
+    service: &CompiledService,
     request: Request<Body>,
     refusal: Option<Error>,
 ) -> Response<Body> {
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
             let style = refusal_style(service, request, style);
             failure_response(service, &error, text(&id), style, None)
         }
-        (None, None) => handled(service, request, text(&id), style).await,
+        (None, None) => respond(service, request, text(&id), style).await,
     };
     let headers = response.headers_mut();
     if let Some(cors) = cors {
@@ -84,8 +84,8 @@ fn text(id: &HeaderValue) -> &str {
 }
 
 /// Processes a request, and converts an error or a panic into an error response.
-async fn handled(
-    service: &Compiled,
+async fn respond(
+    service: &CompiledService,
     request: Request<Body>,
     id: &str,
     mut style: ErrorStyle,
@@ -110,7 +110,7 @@ async fn handled(
 
 /// Creates the response to a failed request: HTML if the style asks for a page, otherwise JSON.
 fn failure_response(
-    service: &Compiled,
+    service: &CompiledService,
     error: &Error,
     id: &str,
     style: ErrorStyle,
@@ -124,7 +124,7 @@ fn failure_response(
 }
 
 /// Returns the error style of a request before its row is known.
-fn default_style(service: &Compiled, request: &Request<Body>) -> ErrorStyle {
+fn default_style(service: &CompiledService, request: &Request<Body>) -> ErrorStyle {
     match service.better_auth {
         Some(below) if request.uri().path().starts_with(below) => ErrorStyle::TopLevelCode,
         _ if service.error_pages.is_some() => ErrorStyle::Page.for_request(request.headers()),
@@ -133,7 +133,11 @@ fn default_style(service: &Compiled, request: &Request<Body>) -> ErrorStyle {
 }
 
 /// Returns the error style of a request that is refused before it is routed.
-fn refusal_style(service: &Compiled, request: Request<Body>, default: ErrorStyle) -> ErrorStyle {
+fn refusal_style(
+    service: &CompiledService,
+    request: Request<Body>,
+    default: ErrorStyle,
+) -> ErrorStyle {
     let (parts, _) = request.into_parts();
     let route = service.route(&parts);
     let endpoint = route.and_then(|route| service.endpoint(&route, &parts.method));
@@ -161,7 +165,7 @@ fn without_body(response: Response<Body>) -> Response<Body> {
 
 /// Processes a request. Sets `style` and `row` as soon as the row is known, so that errors take its form.
 async fn handle<'s>(
-    service: &'s Compiled,
+    service: &'s CompiledService,
     request: Request<Body>,
     id: &str,
     style: &mut ErrorStyle,
@@ -180,9 +184,9 @@ async fn handle<'s>(
     let caller = identify(service, &mut parts).await?;
     let allowed = endpoint.requirement().check(&caller);
     allowed.map_err(|refusal| endpoint.row.replace_error(refusal))?;
-    let mut parsed = Parsed {
+    let mut parsed = ParsedRequest {
         path: params.ok_or(Error::NotFound("resource"))?,
-        ..Parsed::default()
+        ..ParsedRequest::default()
     };
     let cx = context(service, endpoint, &mut parts, caller, id);
     cx.ensure_acceptable(endpoint.content_types())?;
@@ -198,7 +202,7 @@ async fn handle<'s>(
 
 /// Responds to the paths that every service has: `/health`, `/livez`, `/readyz`, `/openapi.json`, and the API reference
 /// at `/docs`. A row with the same path takes precedence.
-async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
+async fn built_in(service: &CompiledService, parts: &Parts) -> Result<Response<Body>> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::NotFound("route"));
     }
@@ -223,7 +227,7 @@ async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
 
 /// Creates the 405 response to a known path with an unsupported method.
 fn method_not_allowed(
-    service: &Compiled,
+    service: &CompiledService,
     allow: &str,
     id: &str,
     style: ErrorStyle,
@@ -241,7 +245,7 @@ fn method_not_allowed(
 
 /// Creates the context of a request. Takes the URI, the headers and the extensions out of `parts`.
 fn context(
-    service: &Compiled,
+    service: &CompiledService,
     endpoint: &Endpoint,
     parts: &mut Parts,
     caller: Arc<Caller>,
@@ -307,10 +311,10 @@ fn documented_path(pattern: &str, params: &[String]) -> String {
 /// - `VALIDATION_ERROR` if the key is malformed.
 /// - `IDEMPOTENCY_IN_PROGRESS` if a request with the same key is in progress.
 fn claim(
-    service: &Compiled,
+    service: &CompiledService,
     endpoint: &Endpoint,
     cx: &Cx,
-    parsed: &Parsed,
+    parsed: &ParsedRequest,
 ) -> Result<Option<Claim>> {
     if !endpoint.takes_idempotency_keys() {
         return Ok(None);
@@ -335,7 +339,12 @@ fn claim(
 }
 
 /// Runs the handler of a row that is not an upload.
-async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, claim: Option<Claim>) -> Result<Reply> {
+async fn run(
+    endpoint: &Endpoint,
+    cx: &Cx,
+    parsed: &ParsedRequest,
+    claim: Option<Claim>,
+) -> Result<Reply> {
     let outcome = match &endpoint.handler {
         Handler::Unit(Mode::Write, handler) => {
             let progress = Progress::of(claim);
@@ -360,7 +369,7 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, claim: Option<Claim>
 async fn write(
     endpoint: &Endpoint,
     cx: &Cx,
-    parsed: &Parsed,
+    parsed: &ParsedRequest,
     handler: &UnitRun,
     progress: &Progress,
 ) -> Result<Reply> {
@@ -420,7 +429,7 @@ async fn answer_dry_run(
 /// Runs a handler that reads, in a unit of work that is rolled back.
 async fn read_once(
     cx: &Cx,
-    parsed: &Parsed,
+    parsed: &ParsedRequest,
     mode: Mode,
     handler: &UnitRun,
 ) -> Result<HandlerOutcome> {
@@ -431,7 +440,7 @@ async fn read_once(
 }
 
 /// Runs the handler of a long poll repeatedly, until its condition holds or the time is up.
-async fn wait(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+async fn wait(cx: &Cx, parsed: &ParsedRequest, handler: &UnitRun) -> Result<Reply> {
     let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
     let look = || read_once(cx, parsed, Mode::Read, handler);
     let seen = poll_until(wait.map(Wait), look, |seen| seen.ended).await?;

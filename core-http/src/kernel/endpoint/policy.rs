@@ -12,7 +12,7 @@ use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 
 use super::authenticate::locked_out;
-use super::compiled::Compiled;
+use super::compiled::CompiledService;
 use super::definition::Endpoint;
 use super::{health, pipeline};
 use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
@@ -22,7 +22,7 @@ use crate::kernel::request::client::{host, is_from_proxy, is_via_gateway, peer_c
 use crate::kernel::request::credentials::check_service_key;
 
 /// Returns the response to a request that has just arrived at the service, or its refusal.
-pub(crate) async fn answer(service: &Compiled, request: Request<Body>) -> Response<Body> {
+pub(crate) async fn answer(service: &CompiledService, request: Request<Body>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     if let Some(counted) = locked_out(service, &parts) {
         let request = Request::from_parts(parts, body);
@@ -54,14 +54,14 @@ pub(crate) async fn answer(service: &Compiled, request: Request<Body>) -> Respon
 }
 
 /// Returns the endpoint of a request. For a preflight, it is the endpoint of the intended request.
-fn endpoint_of<'s>(service: &'s Compiled, parts: &Parts) -> Option<&'s Endpoint> {
+fn endpoint_of<'s>(service: &'s CompiledService, parts: &Parts) -> Option<&'s Endpoint> {
     let route = service.route(parts)?;
     service.endpoint(&route, &intended_method(&parts.method, &parts.headers))
 }
 
 /// Adds the time limits of the service to a body. Uploads have other limits, see
 /// [`ServeOptions::body_times`](crate::ServeOptions::body_times).
-fn with_time_limits(service: &Compiled, parts: &Parts, body: Body) -> Body {
+fn with_time_limits(service: &CompiledService, parts: &Parts, body: Body) -> Body {
     if body.is_whole()
         || body.is_end_stream()
         || endpoint_of(service, parts).is_some_and(Endpoint::takes_uploads)
@@ -72,7 +72,7 @@ fn with_time_limits(service: &Compiled, parts: &Parts, body: Body) -> Body {
 }
 
 /// Counts a request for rate limits. `None` for health checks, and if the client's address is unknown.
-async fn count<'s>(service: &'s Compiled, parts: &Parts) -> Option<RateDecision<'s>> {
+async fn count<'s>(service: &'s CompiledService, parts: &Parts) -> Option<RateDecision<'s>> {
     if health::is_probe(parts.uri.path()) {
         return None;
     }
@@ -92,7 +92,7 @@ async fn count<'s>(service: &'s Compiled, parts: &Parts) -> Option<RateDecision<
 
 /// Returns the refusal of a cross-origin request, if no service key is configured. No credential is then required, so
 /// without this check any web page could send requests through a browser on this machine.
-fn cross_origin(service: &Compiled, parts: &Parts) -> Option<Error> {
+fn cross_origin(service: &CompiledService, parts: &Parts) -> Option<Error> {
     if service.app.service_key.is_some() || health::is_probe(parts.uri.path()) {
         return None;
     }

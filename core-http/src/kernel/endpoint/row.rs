@@ -23,8 +23,8 @@ struct CodeReplacement {
 /// The declaration of an endpoint, without its handler.
 ///
 /// Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`]. Complete the row with [`Row::reads`],
-/// [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::scoped`] or [`Row::uploads`]. The types
-/// of the handler define the requirement on the caller, and the schemas of input and output.
+/// [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::plain_with_scope`] or [`Row::uploads`].
+/// The types of the handler define the requirement on the caller, and the schemas of input and output.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub(crate) method: Method,
@@ -189,7 +189,7 @@ impl Row {
     /// Replaces `UNAUTHORIZED` by another code and message. It is the refusal of callers who are anonymous or are not
     /// the required person.
     #[must_use]
-    pub fn unauthorized(mut self, code: Code, message: &'static str) -> Self {
+    pub fn replaces_unauthorized(mut self, code: Code, message: &'static str) -> Self {
         self.code_replacements.push(CodeReplacement {
             from: Code::Unauthorized,
             to: code,

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 
-use super::compiled::Compiled;
+use super::compiled::CompiledService;
 use super::definition::Endpoint;
 use super::openapi::{OpenApi, Tag};
 use super::router::{Mount, Router};
@@ -28,7 +28,7 @@ use crate::kernel::request::body::{Body, BoxError};
 
 /// A service. It can be called directly, or served by any server for tower services. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Service(Arc<Compiled>);
+pub struct Service(Arc<CompiledService>);
 
 /// Configures and builds a [`Service`]. Created by [`Service::builder`].
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// Describes a tag of [`tagged`](crate::kernel::tagged) in one sentence for the OpenAPI document.
+    /// Describes a tag of [`with_tag`](crate::kernel::with_tag) in one sentence for the OpenAPI document.
     #[must_use]
     pub fn tag(mut self, name: &'static str, description: &'static str) -> Self {
         self.tags.push(Tag { name, description });
@@ -141,7 +141,7 @@ impl ServiceBuilder {
             session_cookie: self.session_cookie,
         };
         let rates = RateLimits::of(&self.app);
-        Ok(Service(Arc::new(Compiled {
+        Ok(Service(Arc::new(CompiledService {
             name: self.name,
             app: self.app,
             endpoints: self.endpoints,
@@ -219,7 +219,7 @@ impl Service {
 
     /// Returns the response as a boxed future. Not generic, so that the pipeline is compiled in this crate and not in
     /// every crate that calls a service.
-    fn answered(
+    fn answer_boxed(
         self,
         request: Request<Body>,
     ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
@@ -246,7 +246,7 @@ where
             Ok(body) => body,
             Err(body) => Body::unless_empty(body.map_frame(|frame| frame.map_data(into_bytes))),
         });
-        self.clone().answered(request)
+        self.clone().answer_boxed(request)
     }
 }
 

@@ -21,8 +21,8 @@ impl Default for AccessSignal {
 }
 
 impl AccessSignal {
-    /// Announces a change of access.
-    pub fn announce(&self, effect: &Effect) {
+    /// Notifies the receivers of a change of access.
+    pub fn notify(&self, effect: &Effect) {
         if self.0.receiver_count() > 0 {
             // Sending fails only if the last receiver was dropped in the meantime.
             let _ = self.0.send(effect.clone());
@@ -40,8 +40,8 @@ impl AccessSignal {
 pub struct SealSignal(Arc<watch::Sender<()>>);
 
 impl SealSignal {
-    /// Announces that audit entries were sealed.
-    pub fn announce(&self) {
+    /// Notifies the receivers that audit entries were sealed.
+    pub fn notify(&self) {
         self.0.send_replace(());
     }
 

@@ -13,7 +13,7 @@ use crate::kernel::request::json::parse_strict;
 
 /// The validated values of a request. The typed input can be created from them any number of times.
 #[derive(Debug, Default)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedRequest {
     /// The decoded path parameters.
     pub(crate) path: Vec<String>,
     /// The query as an object; `null` if the row takes none.
@@ -22,7 +22,7 @@ pub(crate) struct Parsed {
     pub(crate) body: Value,
 }
 
-impl Parsed {
+impl ParsedRequest {
     /// Returns the typed path parameters.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ async fn without_a_key_the_same_content_returns_the_same_deployment_for_ten_minu
 async fn create_failed_deployment(harness: &UploadHarness) -> String {
     let queued = harness.deploy(&[], SITE).await.expect(202);
     harness.world.provider.set_failing(true);
-    harness.world.settle_jobs().await;
+    harness.world.finish_jobs().await;
     harness.world.provider.set_failing(false);
     let shown = harness.show(queued.text("deploymentId"), "").await;
     assert_eq!(shown.text("status"), "failure");
@@ -168,7 +168,7 @@ async fn a_retry_of_the_cleanup_after_an_active_deployment_does_not_deploy_again
         .await;
     harness.world.operate(job.as_str(), JobCommand::Retry).await;
     *harness.blobs.full.lock().unwrap() = None;
-    harness.world.settle_jobs().await;
+    harness.world.finish_jobs().await;
     let all = harness.deployments().await;
     let statuses: Vec<_> = all.iter().map(|deployment| deployment.status).collect();
     assert_eq!(statuses, [DeploymentStatus::Active]);
@@ -190,7 +190,7 @@ async fn a_deployment_ends_with_its_job_and_its_upload_is_removed() {
         let queued = harness.deploy(&[], SITE).await.expect(202);
         let job = harness.deployments().await[0].job_id.clone().unwrap();
         harness.world.operate(job.as_str(), how).await;
-        harness.world.settle_jobs().await;
+        harness.world.finish_jobs().await;
         let shown = harness.show(queued.text("deploymentId"), "").await;
         assert_eq!(shown.text("status"), status);
         assert_eq!(harness.blobs.count(), (0, 0));

@@ -180,9 +180,9 @@ async fn take_permit(permits: &Semaphore) {
 impl Blobs for WatchedBlobs {
     async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
         self.staged.fetch_add(1, Ordering::SeqCst);
-        Ok(Box::new(Staged {
+        Ok(Box::new(WatchedStagedBlob {
             blob: self.blobs.stage().await?,
-            watch: Counted(self.clone()),
+            watch: StagingGuard(self.clone()),
         }))
     }
 
@@ -198,22 +198,22 @@ impl Blobs for WatchedBlobs {
 }
 
 #[derive(Debug)]
-struct Staged {
+struct WatchedStagedBlob {
     blob: Box<dyn StagedBlob>,
-    watch: Counted,
+    watch: StagingGuard,
 }
 
 #[derive(Debug)]
-struct Counted(WatchedBlobs);
+struct StagingGuard(WatchedBlobs);
 
-impl Drop for Counted {
+impl Drop for StagingGuard {
     fn drop(&mut self) {
         self.0.staged.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 #[async_trait]
-impl StagedBlob for Staged {
+impl StagedBlob for WatchedStagedBlob {
     async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError> {
         self.watch.0.check(FailingOperation::Staging)?;
         self.blob.append(bytes).await

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use core_domain::gateway::RateKind;
 
-use super::world::{API_KEY, World, anonymous, api_key_identity, config, resolves_to, signed};
+use super::world::{
+    API_KEY, World, anonymous, api_key_identity, config, resolves_to, session_request,
+};
 use crate::world::Answer;
 
 const PATH: &str = "/api/v1/platforms";
@@ -46,12 +48,12 @@ async fn every_request_with_an_api_key_counts_regardless_of_client_and_cache() {
     assert_eq!(refused.header("ratelimit"), "\"api-key\";r=0;t=40");
     assert_eq!(refused.json["error"]["details"]["retryAfter"], 40);
     // The limit does not apply to other credentials of the same client.
-    let session = signed(PATH).peer("203.0.113.11:1").build();
+    let session = session_request(PATH).peer("203.0.113.11:1").build();
     assert_eq!(world.send(session).await.status, 200);
     world.clock.advance(Duration::from_secs(40));
     let again = call_from(&world, "203.0.113.11:1", PATH).await;
     assert_eq!(again.status, 200);
-    assert_eq!(world.seen().len(), 5);
+    assert_eq!(world.received_requests().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,9 @@ use core_domain::kernel::Caller;
 use core_domain::kernel::Secret;
 use http::Method;
 
-use super::world::{API_KEY, FakeReply, KEY, SESSION, World, anonymous, config, owner, signed};
+use super::world::{
+    API_KEY, FakeReply, KEY, SESSION, World, anonymous, config, owner, session_request,
+};
 use core_http::gateway::GatewayConfig;
 
 /// A change to the gateway's configuration.
@@ -35,7 +37,7 @@ async fn without_a_credential_every_api_path_is_401_and_nothing_is_looked_up() {
         assert_eq!(refusal, (401, "UNAUTHORIZED"), "{path}");
         assert_eq!(answer.header("www-authenticate"), "Bearer");
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
     assert_eq!(world.iam.lookups(), 0);
 }
 
@@ -73,12 +75,12 @@ async fn sessions_and_api_keys_are_resolved_by_iam() {
     world
         .send(anonymous(PATH).header("x-api-key", API_KEY).build())
         .await;
-    for seen in world.seen() {
+    for seen in world.received_requests() {
         assert_eq!(seen.caller(), &*owner().caller);
         assert_eq!(seen.header("x-api-key"), "");
         assert_eq!(seen.header("authorization"), "");
     }
-    assert_eq!(world.seen().len(), 2);
+    assert_eq!(world.received_requests().len(), 2);
 }
 
 #[tokio::test]
@@ -90,13 +92,13 @@ async fn an_invalid_bearer_token_is_401_even_with_a_valid_api_key() {
             .header("x-api-key", API_KEY);
         assert_eq!(world.send(request.build()).await.status, 401, "{value}");
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
 async fn two_authorization_headers_are_400() {
     let world = World::new();
-    let request = signed(PATH).header("authorization", &format!("Bearer {SESSION}"));
+    let request = session_request(PATH).header("authorization", &format!("Bearer {SESSION}"));
     world
         .send(request.build())
         .await
@@ -121,7 +123,7 @@ async fn a_failing_iam_is_503_with_retry_after_and_the_service_is_not_called() {
         .expect_error(503, "SERVICE_UNAVAILABLE");
     assert_eq!(answer.header("retry-after"), "1");
     assert!(!String::from_utf8_lossy(&answer.bytes).contains("the store is away"));
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +214,7 @@ async fn public_routes_are_anonymous_whatever_credentials_are_sent() {
         let answer = world.send(request.method(Method::POST).build()).await;
         assert_eq!(answer.status, 200);
     }
-    for seen in world.seen() {
+    for seen in world.received_requests() {
         assert_eq!(seen.caller(), &Caller::Anonymous);
         assert_eq!(seen.header("authorization"), "");
         assert_eq!(seen.header("x-core-user-id"), "");
@@ -229,7 +231,7 @@ async fn only_iam_gets_sessions_and_cookies_and_no_service_gets_the_service_key(
     let iam = "/api/v1/iam/api/auth/get-session";
     for path in [iam, PATH] {
         world
-            .send(signed(path).header("cookie", "a=b").build())
+            .send(session_request(path).header("cookie", "a=b").build())
             .await;
     }
     let key = anonymous(iam)
@@ -237,7 +239,7 @@ async fn only_iam_gets_sessions_and_cookies_and_no_service_gets_the_service_key(
         .header("cookie", "a=b");
     world.send(key.build()).await;
     let shown: Vec<_> = world
-        .seen()
+        .received_requests()
         .iter()
         .map(|seen| {
             (
@@ -254,7 +256,7 @@ async fn extensions_set_by_the_caller_of_the_gateway_are_removed() {
     let world = World::new();
     world
         .send(
-            signed(PATH)
+            session_request(PATH)
                 .extension(std::sync::Arc::new(Caller::System))
                 .build(),
         )
@@ -280,7 +282,7 @@ async fn after_ten_rejected_credentials_a_valid_one_is_429_until_the_window_ends
     let asked = world.iam.lookups();
     world.clock.advance(Duration::from_millis(20_500));
     let by_key = anonymous(PATH).header("x-api-key", API_KEY);
-    for request in [guess(10), with_service_key(), signed(PATH), by_key] {
+    for request in [guess(10), with_service_key(), session_request(PATH), by_key] {
         let refused = world
             .send(request.build())
             .await

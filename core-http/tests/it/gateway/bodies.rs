@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
-use super::world::{World, config, delayed_reply, reply_with, signed};
+use super::world::{World, config, delayed_reply, reply_with, session_request};
 use core_http::kernel::{Body, BoxError, bytes_body};
 
 const PATH: &str = "/api/v1/platforms";
@@ -30,7 +30,10 @@ fn piecewise() -> (mpsc::UnboundedSender<&'static str>, Body) {
 }
 
 fn post(path: &str, body: Body) -> http::Request<Body> {
-    signed(path).method(Method::POST).body(body).build()
+    session_request(path)
+        .method(Method::POST)
+        .body(body)
+        .build()
 }
 
 #[tokio::test]
@@ -56,7 +59,7 @@ async fn a_response_streams_piece_by_piece() {
     let response = world
         .gateway
         .clone()
-        .oneshot(signed(PATH).build())
+        .oneshot(session_request(PATH).build())
         .await
         .unwrap();
     let mut pieces = response.into_body().into_data_stream();
@@ -76,7 +79,7 @@ async fn a_response_that_pauses_for_a_minute_is_aborted() {
     world.set_reply(reply_with(move || {
         Response::new(body.lock().unwrap().take().unwrap())
     }));
-    let request = signed(PATH).build();
+    let request = session_request(PATH).build();
     let response = world.gateway.clone().oneshot(request).await.unwrap();
     let mut pieces = response.into_body().into_data_stream();
     for _ in 0..3 {
@@ -92,7 +95,7 @@ async fn a_response_that_pauses_for_a_minute_is_aborted() {
 #[tokio::test]
 async fn a_body_with_too_large_a_content_length_is_413_before_the_service_is_called() {
     let world = World::new();
-    let request = signed(PATH)
+    let request = session_request(PATH)
         .method(Method::POST)
         .header("content-length", "1048577");
     let answer = world
@@ -100,7 +103,7 @@ async fn a_body_with_too_large_a_content_length_is_413_before_the_service_is_cal
         .await
         .expect_error(413, "PAYLOAD_TOO_LARGE");
     assert_eq!(answer.header("connection"), "close");
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -110,7 +113,7 @@ async fn a_streamed_body_over_the_limit_is_413_and_never_completed() {
         .send(post(PATH, bytes_body(vec![b'x'; 1_048_577])))
         .await;
     answer.expect_error(413, "PAYLOAD_TOO_LARGE");
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
     let whole = world
         .send(post(PATH, bytes_body(vec![b'x'; 1_048_576])))
         .await;
@@ -188,7 +191,7 @@ async fn an_upload_that_pauses_for_a_minute_is_400() {
     let answer = answer.expect_error(400, "BAD_REQUEST");
     assert_eq!(answer.header("connection"), "close");
     assert_eq!(began.elapsed().as_secs(), 60);
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
     drop(sender);
 }
 

@@ -9,9 +9,9 @@ use core_domain::gateway::RateKind;
 use core_domain::kernel::{ApiKeyId, Caller, Clock, PlatformId, SessionId};
 
 use super::world::{
-    API_KEY, FakeReply, SESSION, World, anonymous, config, owner, resolves_to, signed,
+    API_KEY, FakeReply, SESSION, World, anonymous, config, owner, resolves_to, session_request,
 };
-use core_http::gateway::Resolved;
+use core_http::gateway::ResolvedCredential;
 use core_http::kernel::Body;
 use futures_util::future::BoxFuture;
 use http::Response;
@@ -29,8 +29,8 @@ fn platform() -> PlatformId {
     PlatformId::parse("p-1").unwrap()
 }
 
-fn suspended() -> Resolved {
-    Resolved {
+fn suspended_owner() -> ResolvedCredential {
+    ResolvedCredential {
         suspended: true,
         ..owner()
     }
@@ -71,7 +71,7 @@ async fn without_invalidation_a_sign_out_takes_effect_within_a_second() {
 async fn an_invalidated_platform_is_looked_up_again_at_once() {
     let world = World::new();
     assert_eq!(world.get(PATH).await.status, 200);
-    world.iam.reply_to(SESSION, resolves_to(suspended()));
+    world.iam.reply_to(SESSION, resolves_to(suspended_owner()));
     world.gateway.invalidate().platform(&platform());
     assert_eq!(world.get(PATH).await.status, 451);
     world.iam.reply_to(SESSION, resolves_to(owner()));
@@ -86,7 +86,7 @@ async fn an_identity_requested_before_an_invalidation_is_not_used_after_it() {
     let first = world.get(PATH);
     let mut first = std::pin::pin!(first);
     assert!(futures_util::poll!(&mut first).is_pending());
-    world.iam.reply_to(SESSION, resolves_to(suspended()));
+    world.iam.reply_to(SESSION, resolves_to(suspended_owner()));
     world.gateway.invalidate().platform(&platform());
     assert_eq!(world.get(PATH).await.status, 451);
     assert_eq!(first.await.status, 451);
@@ -108,11 +108,11 @@ async fn an_identity_that_arrives_after_its_session_was_invalidated_is_looked_up
 #[tokio::test(start_paused = true)]
 async fn invalidating_a_session_key_or_platform_leaves_other_identities_cached() {
     let world = World::new();
-    let other = Resolved {
+    let other = ResolvedCredential {
         caller: Arc::new(crate::world::admin("p-2")),
         ..owner()
     };
-    let by_key = Resolved {
+    let by_key = ResolvedCredential {
         caller: Arc::new(Caller::ApiKey {
             key_id: ApiKeyId::parse("k-1").unwrap(),
             user_id: None,
@@ -232,7 +232,7 @@ async fn an_identity_is_not_cached_beyond_the_expiry_of_the_session() {
     let ends = world.clock.now().plus(Duration::from_millis(300));
     world.iam.reply_to(
         SESSION,
-        resolves_to(Resolved {
+        resolves_to(ResolvedCredential {
             expires_at: Some(ends),
             ..owner()
         }),
@@ -282,7 +282,7 @@ async fn a_ttl_of_zero_disables_the_cache() {
     config.session_cache = Duration::ZERO;
     let world = World::with(config);
     for _ in 0..3 {
-        assert_eq!(world.send(signed(PATH).build()).await.status, 200);
+        assert_eq!(world.send(session_request(PATH).build()).await.status, 200);
     }
     assert_eq!(world.iam.lookups(), 3);
 }

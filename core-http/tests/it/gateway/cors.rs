@@ -2,7 +2,7 @@
 
 use http::{Method, Response};
 
-use super::world::{World, anonymous, config, failing_reply, reply_with, signed};
+use super::world::{World, anonymous, config, failing_reply, reply_with, session_request};
 use core_http::gateway::UpstreamError;
 use core_http::kernel::bytes_body;
 
@@ -36,7 +36,7 @@ async fn a_preflight_gets_a_response_before_authentication_and_is_never_proxied(
     assert_eq!(answer.header("access-control-max-age"), "600");
     assert_eq!(answer.header("access-control-allow-credentials"), "");
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn options_without_preflight_headers_is_authenticated_and_proxied() {
         .header("origin", PAGE);
     assert_eq!(world.send(request.build()).await.status, 401);
     world
-        .send(signed(PATH).method(Method::OPTIONS).build())
+        .send(session_request(PATH).method(Method::OPTIONS).build())
         .await;
     assert_eq!(world.single_request().method, Method::OPTIONS);
 }
@@ -61,7 +61,7 @@ async fn an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
         "http://app.example.com",
     ] {
         let answer = world
-            .send(signed(PATH).header("origin", origin).build())
+            .send(session_request(PATH).header("origin", origin).build())
             .await;
         assert_eq!(answer.status, 200);
         assert!(
@@ -88,7 +88,7 @@ async fn an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
 #[tokio::test]
 async fn responses_of_every_status_have_the_cors_headers() {
     let world = world();
-    let page = |path: &str| signed(path).header("origin", PAGE);
+    let page = |path: &str| session_request(path).header("origin", PAGE);
     let mut answers = vec![
         world.send(page(PATH).build()).await,
         world
@@ -149,7 +149,7 @@ async fn cors_headers_of_a_service_are_replaced() {
         response
     }));
     let answer = world
-        .send(signed(PATH).header("origin", PAGE).build())
+        .send(session_request(PATH).header("origin", PAGE).build())
         .await;
     assert_eq!(answer.header("access-control-allow-origin"), PAGE);
     assert_eq!(answer.header("access-control-allow-credentials"), "");

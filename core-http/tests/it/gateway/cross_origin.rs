@@ -3,7 +3,7 @@
 use core_http::gateway::GatewayConfig;
 use http::Method;
 
-use super::world::{Req, World, anonymous, config, signed};
+use super::world::{Req, World, anonymous, config, session_request};
 
 const PATH: &str = "/api/v1/platforms";
 const ALLOWED: &str = "https://app.example.com";
@@ -44,7 +44,7 @@ async fn without_a_service_key_cross_origin_requests_are_403() {
             .await
             .expect_error(403, "INVALID_ORIGIN");
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn without_a_service_key_programs_same_origin_pages_and_allowed_origins_ma
     ] {
         assert_eq!(world.send(request.build()).await.status, 200);
     }
-    assert_eq!(world.seen().len(), 5);
+    assert_eq!(world.received_requests().len(), 5);
 }
 
 #[tokio::test]
@@ -104,6 +104,6 @@ async fn health_checks_and_preflights_work_for_every_origin() {
 #[tokio::test]
 async fn with_a_service_key_the_origin_does_not_matter() {
     let world = World::with(config());
-    let foreign = signed(PATH).header("origin", "http://evil.test");
+    let foreign = session_request(PATH).header("origin", "http://evil.test");
     assert_eq!(world.send(foreign.build()).await.status, 200);
 }

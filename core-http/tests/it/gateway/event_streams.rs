@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use core_domain::kernel::Role;
-use core_http::gateway::{Gateway, Resolved};
+use core_http::gateway::{Gateway, ResolvedCredential};
 use core_http::kernel::testing::member;
 use core_http::kernel::{Body, Draining, bytes_body};
 use http::Response;
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::ServiceExt;
 
-use super::over_http::{gateway_to, signed as signed_text};
+use super::over_http::{gateway_to, session_request_text};
 use super::world::{
-    FakeReply, KEY, SESSION, World, anonymous, owner, reply_with, resolves_to, signed,
+    FakeReply, KEY, SESSION, World, anonymous, owner, reply_with, resolves_to, session_request,
 };
 use crate::world::server::{Server, options};
 
@@ -49,7 +49,7 @@ async fn open_stream(gateway: &Gateway, request: http::Request<Body>) -> Body {
 async fn a_stream_ends_when_the_server_stops_and_its_service_gets_the_draining_signal() {
     let world = world();
     let (stop, stopped) = watch::channel(false);
-    let request = signed(PATH).extension(Draining::new(stopped));
+    let request = session_request(PATH).extension(Draining::new(stopped));
     let mut body = open_stream(&world.gateway, request.build()).await;
     assert!(
         world
@@ -69,11 +69,11 @@ async fn a_stream_ends_when_the_server_stops_and_its_service_gets_the_draining_s
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_within_5_seconds_after_its_callers_credential_becomes_invalid() {
-    let suspended = Resolved {
+    let suspended = ResolvedCredential {
         suspended: true,
         ..owner()
     };
-    let demoted = Resolved {
+    let demoted = ResolvedCredential {
         caller: Arc::new(member("olga", "p-1", Role::MEMBER).unwrap()),
         ..owner()
     };
@@ -84,7 +84,7 @@ async fn a_stream_ends_within_5_seconds_after_its_callers_credential_becomes_inv
         Some(FakeReply::Unavailable),
     ] {
         let world = world();
-        let mut body = open_stream(&world.gateway, signed(PATH).build()).await;
+        let mut body = open_stream(&world.gateway, session_request(PATH).build()).await;
         for _ in 0..3 {
             assert!(body.frame().await.unwrap().is_ok());
         }
@@ -104,7 +104,7 @@ async fn streams_of_the_service_key_and_other_responses_do_not_depend_on_a_sessi
     let service = anonymous(PATH).header("authorization", &format!("Bearer {KEY}"));
     let mut of_service = open_stream(&world.gateway, service.build()).await;
     world.set_reply(reply_with(|| endless("text/plain")));
-    let mut download = open_stream(&world.gateway, signed(PATH).build()).await;
+    let mut download = open_stream(&world.gateway, session_request(PATH).build()).await;
     world.iam.forget(SESSION);
     for _ in 0..3 {
         assert!(of_service.frame().await.unwrap().is_ok());
@@ -131,7 +131,7 @@ async fn a_stopping_gateway_ends_the_streams_of_http_services_after_a_complete_c
     let service = Server::start(service, options()).await;
     let gateway = Server::start(gateway_to(service.address), options()).await;
     let mut client = gateway.connect().await;
-    let request = signed_text("GET /api/v1/platforms/api/v1/events", "", "");
+    let request = session_request_text("GET /api/v1/platforms/api/v1/events", "", "");
     client.write(&request).await;
     client.read_until(":\n\n").await;
     gateway.stop.send(()).unwrap();

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, Method, Response, StatusCode};
 
-use super::world::{World, anonymous, config, failing_reply, reply_with, signed};
+use super::world::{World, anonymous, config, failing_reply, reply_with, session_request};
 use core_http::gateway::UpstreamError;
 use core_http::kernel::{ClientIp, bytes_body, empty_body};
 
@@ -15,19 +15,19 @@ async fn a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced()
     let world = World::new();
     let good = "req-1.A_b:c";
     let answer = world
-        .send(signed(PATH).header("x-request-id", good).build())
+        .send(session_request(PATH).header("x-request-id", good).build())
         .await;
     assert_eq!(answer.header("x-request-id"), good);
     assert_eq!(world.single_request().header("x-core-request-id"), good);
     let long = "x".repeat(129);
     for bad in ["", "a b", "<script>", long.as_str()] {
         let answer = world
-            .send(signed(PATH).header("x-request-id", bad).build())
+            .send(session_request(PATH).header("x-request-id", bad).build())
             .await;
         let id = answer.header("x-request-id");
         assert!(uuid::Uuid::parse_str(id).is_ok(), "{id}");
     }
-    let twice = signed(PATH)
+    let twice = session_request(PATH)
         .header("x-request-id", "a")
         .header("x-request-id", "a");
     let answer = world.send(twice.build()).await;
@@ -37,7 +37,7 @@ async fn a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced()
 #[tokio::test]
 async fn core_headers_of_a_client_are_removed() {
     let world = World::new();
-    let mut request = signed(PATH);
+    let mut request = session_request(PATH);
     for name in [
         "X-Core-User-Id",
         "x_core_user_id",
@@ -67,11 +67,15 @@ async fn the_deploy_branch_header_is_forwarded_to_the_cli_service_alone() {
     let world = World::new();
     for path in ["/api/v1/cli/platforms/p-1/deploy", PATH] {
         world
-            .send(signed(path).header("x-core-deploy-branch", "main").build())
+            .send(
+                session_request(path)
+                    .header("x-core-deploy-branch", "main")
+                    .build(),
+            )
             .await;
     }
     let branches: Vec<_> = world
-        .seen()
+        .received_requests()
         .iter()
         .map(|seen| seen.header("x-core-deploy-branch").to_owned())
         .collect();
@@ -89,14 +93,14 @@ async fn connection_cannot_remove_end_to_end_headers() {
         "Cookie",
     ] {
         let answer = world
-            .send(signed(PATH).header("connection", name).build())
+            .send(session_request(PATH).header("connection", name).build())
             .await;
         let refusal = (answer.status.as_u16(), answer.header("connection"));
         assert_eq!(refusal, (400, "close"), "{name}");
     }
     world
         .send(
-            signed(PATH)
+            session_request(PATH)
                 .header("connection", "X-Mine")
                 .header("x-mine", "1")
                 .build(),
@@ -111,7 +115,7 @@ async fn forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
     config.trusted_proxies = vec!["10.0.0.1".to_owned()];
     let world = World::with(config);
     let told = |peer: &str| {
-        signed(PATH)
+        session_request(PATH)
             .peer(peer)
             .header("x-forwarded-for", "198.51.100.7")
             .header("x-forwarded-proto", "https")
@@ -123,7 +127,7 @@ async fn forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
     };
     world.send(told("203.0.113.9:1")).await;
     world.send(told("10.0.0.1:1")).await;
-    let seen = world.seen();
+    let seen = world.received_requests();
     let lines = |at: usize| {
         ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"].map(|n| seen[at].header(n))
     };
@@ -150,16 +154,16 @@ async fn a_valid_trace_is_continued_and_an_invalid_one_is_replaced() {
     let world = World::new();
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = format!("00-{trace}-00f067aa0ba902b7-00");
-    let good = signed(PATH)
+    let good = session_request(PATH)
         .header("traceparent", &parent)
         .header("tracestate", "a=1");
     let answer = world.send(good.build()).await;
     assert_eq!(answer.header("x-core-trace-id"), trace);
-    let bad = signed(PATH)
+    let bad = session_request(PATH)
         .header("traceparent", "00-zz")
         .header("tracestate", "a=1");
     let other = world.send(bad.build()).await;
-    let seen = world.seen();
+    let seen = world.received_requests();
     assert_eq!(seen[0].header("x-core-trace-id"), trace);
     let sent = seen[0].header("traceparent");
     assert!(
@@ -244,12 +248,19 @@ async fn not_modified_no_content_and_head_responses_have_no_body_or_length() {
             response
         }));
         for method in [Method::GET, Method::HEAD] {
-            let answer = world.send(signed(PATH).method(method).build()).await;
+            let answer = world
+                .send(session_request(PATH).method(method).build())
+                .await;
             assert_eq!((answer.status, answer.bytes.len()), (status, 0));
             assert_eq!(answer.header("content-length"), "");
         }
     }
-    assert!(world.seen().iter().any(|seen| seen.method == Method::HEAD));
+    assert!(
+        world
+            .received_requests()
+            .iter()
+            .any(|seen| seen.method == Method::HEAD)
+    );
 }
 
 #[tokio::test]
@@ -318,7 +329,7 @@ async fn a_service_that_responds_with_an_informational_status_is_502() {
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         response
     }));
-    let upgrade = signed(PATH)
+    let upgrade = session_request(PATH)
         .header("connection", "upgrade")
         .header("upgrade", "websocket");
     assert_eq!(world.send(upgrade.build()).await.status, 502);

@@ -3,14 +3,14 @@
 use super::world::{SESSION, World};
 use crate::world::server::{Server, options, status};
 
-async fn served(world: &World) -> Server {
+async fn start_server(world: &World) -> Server {
     Server::start(world.gateway.clone(), options()).await
 }
 
 #[tokio::test]
 async fn ambiguously_framed_requests_are_400_and_the_connection_is_closed() {
     let world = World::new();
-    let server = served(&world).await;
+    let server = start_server(&world).await;
     for (claim, line, head, body) in [
         ("no Host", "POST /api/v1/platforms", "", ""),
         (
@@ -50,7 +50,7 @@ async fn ambiguously_framed_requests_are_400_and_the_connection_is_closed() {
         let answer = server.send_raw(&request).await;
         assert_eq!(status(&answer), "400", "{claim}: {answer}");
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn bytes_after_a_request_with_length_and_chunks_are_not_a_second_request()
          Transfer-Encoding: chunked\r\nAuthorization: Bearer {SESSION}\r\n\r\n"
     );
     let second = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
-    let server = served(&world).await;
+    let server = start_server(&world).await;
     let answer = server.send_raw(&format!("{head}0\r\n\r\n{second}")).await;
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
     let seen = world.single_request();
@@ -71,14 +71,14 @@ async fn bytes_after_a_request_with_length_and_chunks_are_not_a_second_request()
 
 #[tokio::test]
 async fn connect_is_405() {
-    let server = served(&World::new()).await;
+    let server = start_server(&World::new()).await;
     let answer = server.send_raw("CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n");
     assert_eq!(status(&answer.await), "405");
 }
 
 #[tokio::test]
 async fn oversized_request_heads_are_431() {
-    let server = served(&World::new()).await;
+    let server = start_server(&World::new()).await;
     for lines in [
         format!("X: {}\r\n", "x".repeat(40_000)),
         "X: y\r\n".repeat(120),

@@ -13,7 +13,7 @@ use core_http::gateway::{InProcess, RouteTable, Upstream};
 use core_http::kernel::MemoryRateLimiter;
 use http::Method;
 
-use super::world::{World, anonymous, config, signed};
+use super::world::{World, anonymous, config, session_request};
 
 const PATH: &str = "/api/v1/platforms";
 
@@ -142,7 +142,7 @@ async fn routes_that_do_not_exist_share_one_window() {
         };
         assert_eq!(world.get(&path).await.status, status, "{path}");
     }
-    let wrong_method = signed("/api/v1/platforms/p-1").method(Method::DELETE);
+    let wrong_method = session_request("/api/v1/platforms/p-1").method(Method::DELETE);
     assert_eq!(world.send(wrong_method.build()).await.status, 429);
     assert_eq!(world.get("/another").await.status, 429);
     assert_eq!(world.get("/api/v1/platforms/p-1").await.status, 200);
@@ -175,7 +175,7 @@ async fn a_client_is_limited_to_a_thousand_requests_a_minute_over_all_paths() {
     assert_eq!(refused.header("ratelimit-policy"), "\"client\";q=1000;w=60");
     assert_eq!(refused.header("ratelimit"), "\"client\";r=0;t=60");
     assert_eq!(refused.header("retry-after"), "60");
-    let other = signed(&ask(1_000)).peer("203.0.113.10:1");
+    let other = session_request(&ask(1_000)).peer("203.0.113.10:1");
     assert_eq!(world.send(other.build()).await.status, 200);
     assert_eq!(world.send(anonymous("/health").build()).await.status, 200);
     world.clock.advance(Duration::from_secs(60));
@@ -186,10 +186,10 @@ async fn a_client_is_limited_to_a_thousand_requests_a_minute_over_all_paths() {
 async fn requests_without_a_peer_are_limited_by_path_alone() {
     let world = World::new();
     for n in 0..1_100 {
-        let request = signed(&format!("/api/v1/platforms/p-{}", n % 11)).without_peer();
+        let request = session_request(&format!("/api/v1/platforms/p-{}", n % 11)).without_peer();
         assert_eq!(world.send(request.build()).await.status, 200);
     }
-    let request = signed("/api/v1/platforms/p-0").without_peer();
+    let request = session_request("/api/v1/platforms/p-0").without_peer();
     assert_eq!(world.send(request.build()).await.status, 429);
 }
 
@@ -230,13 +230,16 @@ async fn each_client_has_its_own_window_and_an_ipv6_client_is_its_64_bit_prefix(
     for n in 0..100 {
         let peer = format!("[2001:db8::{n:x}]:1");
         assert_eq!(
-            world.send(signed(PATH).peer(&peer).build()).await.status,
+            world
+                .send(session_request(PATH).peer(&peer).build())
+                .await
+                .status,
             200
         );
     }
-    let same = signed(PATH).peer("[2001:db8::ffff]:1");
+    let same = session_request(PATH).peer("[2001:db8::ffff]:1");
     assert_eq!(world.send(same.build()).await.status, 429);
-    let other = signed(PATH).peer("[2001:db8:0:1::1]:1");
+    let other = session_request(PATH).peer("[2001:db8:0:1::1]:1");
     assert_eq!(world.send(other.build()).await.status, 200);
 }
 
@@ -247,16 +250,16 @@ async fn only_a_trusted_proxy_can_forward_the_client_address() {
     let world = World::with(config);
     for n in 0..100 {
         // The client forges a different first address each time; the proxy appends the address that it sees.
-        let request = signed(PATH)
+        let request = session_request(PATH)
             .peer("10.0.0.1:1")
             .header("x-forwarded-for", &format!("1.2.3.{n}, 198.51.100.7"));
         assert_eq!(world.send(request.build()).await.status, 200);
     }
-    let through_proxy = signed(PATH)
+    let through_proxy = session_request(PATH)
         .peer("10.0.0.2:1")
         .header("x-forwarded-for", "198.51.100.7");
     assert_eq!(world.send(through_proxy.build()).await.status, 429);
-    let lying = signed(PATH)
+    let lying = session_request(PATH)
         .peer("203.0.113.1:1")
         .header("x-forwarded-for", "198.51.100.7");
     assert_eq!(world.send(lying.build()).await.status, 200);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::captured::{self, captured_log};
-use super::world::{World, anonymous, delayed_reply, signed};
+use super::world::{World, anonymous, delayed_reply, session_request};
 
 /// Returns the fields of the log entries about requests.
 fn requests() -> Vec<Value> {
@@ -21,7 +21,7 @@ fn requests() -> Vec<Value> {
 async fn each_request_writes_one_log_entry_after_its_response_has_ended() {
     captured::start();
     let world = World::new();
-    let request = signed("/api/v1/platforms/p-1").header("x-request-id", "r-1");
+    let request = session_request("/api/v1/platforms/p-1").header("x-request-id", "r-1");
     let response = world
         .gateway
         .clone()
@@ -48,7 +48,7 @@ async fn each_request_writes_one_log_entry_after_its_response_has_ended() {
 async fn a_response_has_ended_with_its_last_frame_even_if_its_body_is_not_polled_again() {
     captured::start();
     let world = World::new();
-    let request = signed("/api/v1/platforms/p-1").build();
+    let request = session_request("/api/v1/platforms/p-1").build();
     let response = world.gateway.clone().oneshot(request).await.unwrap();
     let mut body = response.into_body();
     let frame = body.frame().await.unwrap().unwrap();
@@ -105,7 +105,7 @@ async fn a_client_that_disconnects_is_logged_as_499() {
 async fn secrets_and_client_text_are_not_logged() {
     captured::start();
     let world = World::new();
-    let request = signed("/api/v1/platforms/private-path?token=private-query")
+    let request = session_request("/api/v1/platforms/private-path?token=private-query")
         .method(Method::POST)
         .header("cookie", "private-cookie")
         .header("x-request-id", "private <b>");

@@ -66,16 +66,18 @@ impl Remote {
 
     /// Sends a request with the session token: its request line, more header lines, and its body.
     async fn send(&self, line: &str, lines: &str, body: &str) -> String {
-        self.gateway.send_raw(&signed(line, lines, body)).await
+        self.gateway
+            .send_raw(&session_request_text(line, lines, body))
+            .await
     }
 
-    fn arrived(&self) -> Vec<ReceivedRequest> {
+    fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.arrived.lock().unwrap().clone()
     }
 
     /// Returns the targets of the requests that arrived with a complete body.
     fn complete_targets(&self) -> Vec<String> {
-        let arrived = self.arrived().into_iter();
+        let arrived = self.received_requests().into_iter();
         let whole = arrived.filter(|seen| seen.body.is_ok());
         whole.map(|seen| seen.target).collect()
     }
@@ -125,7 +127,7 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
     Gateway::new(config(), ports).unwrap()
 }
 
-pub(super) fn signed(line: &str, lines: &str, body: &str) -> String {
+pub(super) fn session_request_text(line: &str, lines: &str, body: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {SESSION}\r\n{lines}\r\n{body}")
 }
 
@@ -140,7 +142,7 @@ async fn an_http_service_gets_identity_headers_only_from_the_gateway() {
     let answer = remote.send(line, &lines, "5\r\nhello\r\n0\r\n\r\n").await;
     assert_eq!(status(&answer), "200", "{answer}");
     assert!(answer.ends_with("from the service"), "{answer}");
-    let seen = &remote.arrived()[0];
+    let seen = &remote.received_requests()[0];
     assert_eq!(seen.target, "/p-1?a=%2F");
     assert_eq!(seen.body.as_ref().unwrap(), "hello");
     for (name, value) in [
@@ -189,7 +191,7 @@ async fn an_http_service_gets_the_identity_of_the_calling_api_key() {
     );
     let answer = remote.gateway.send_raw(&request).await;
     assert_eq!(status(&answer), "200", "{answer}");
-    let seen = &remote.arrived()[0];
+    let seen = &remote.received_requests()[0];
     for (name, value) in [
         ("x-core-api-key-id", "k-1"),
         ("x-core-user-id", ""),
@@ -207,7 +209,7 @@ async fn iam_over_http_gets_the_clients_session_and_a_service_token() {
     let lines = format!("X-Core-Service-Key: forged\r\n{CLOSE}");
     let line = "GET /api/v1/iam/api/auth/get-session";
     remote.send(line, &lines, "").await;
-    let seen = &remote.arrived()[0];
+    let seen = &remote.received_requests()[0];
     assert_eq!(seen.header("authorization"), format!("Bearer {SESSION}"));
     assert_eq!(seen.header("x-core-user-id"), "");
     let claims = claims_of(seen.header("x-core-service-key"));
@@ -244,7 +246,7 @@ async fn a_body_that_ends_before_its_length_is_never_completed() {
     let remote = Remote::new().await;
     let mut client = remote.gateway.connect().await;
     let lines = "Content-Length: 100\r\n";
-    let request = signed("POST /api/v1/platforms", lines, "only this");
+    let request = session_request_text("POST /api/v1/platforms", lines, "only this");
     client.write(&request).await;
     client.0.shutdown().await.unwrap();
     client.read_to_close().await;
@@ -282,7 +284,7 @@ async fn a_service_that_cannot_be_reached_or_disconnects_is_502() {
     for address in [gone, breaking_at] {
         let gateway = Server::start(gateway_to(address), options()).await;
         let lines = format!("Content-Length: 0\r\n{CLOSE}");
-        let request = signed("POST /api/v1/platforms", &lines, "");
+        let request = session_request_text("POST /api/v1/platforms", &lines, "");
         let answer = gateway.send_raw(&request).await;
         assert_eq!(status(&answer), "502", "{answer}");
         assert!(answer.contains("UPSTREAM_ERROR") && !answer.contains(&address.to_string()));

@@ -5,7 +5,7 @@ use core_http::kernel::{ForwardedPrefix, Stopping};
 use http::Method;
 use tokio::sync::watch;
 
-use super::world::{World, anonymous, signed};
+use super::world::{World, anonymous, session_request};
 
 #[tokio::test]
 async fn each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
@@ -24,7 +24,7 @@ async fn each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
         assert_eq!(world.get(path).await.status, 200, "{path}");
     }
     let seen: Vec<_> = world
-        .seen()
+        .received_requests()
         .iter()
         .map(|seen| (seen.service, seen.uri.clone()))
         .collect();
@@ -60,7 +60,7 @@ async fn the_removed_prefix_is_forwarded() {
 #[tokio::test]
 async fn whoami_reaches_iam_with_its_full_path() {
     let world = World::new();
-    let request = signed("/api/v1/cli/whoami").method(Method::POST);
+    let request = session_request("/api/v1/cli/whoami").method(Method::POST);
     assert_eq!(world.send(request.build()).await.status, 200);
     let seen = world.single_request();
     assert_eq!(
@@ -101,7 +101,7 @@ async fn ambiguous_paths_are_400() {
             "{path}"
         );
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn internal_routes_are_404_for_every_credential() {
         let refusal = (answer.status.as_u16(), answer.code());
         assert_eq!(refusal, (404, "NOT_FOUND"), "{path}");
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn health_is_ok_in_plain_text_without_a_credential_and_calls_no_service() 
         .await
         .expect_error(405, "METHOD_NOT_ALLOWED");
     assert_eq!(post.header("allow"), "GET, HEAD");
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
     assert_eq!(world.iam.lookups(), 0);
 }
 
@@ -158,7 +158,7 @@ async fn a_gateway_is_ready_until_its_server_is_asked_to_stop() {
         .send(post)
         .await
         .expect_error(405, "METHOD_NOT_ALLOWED");
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -166,12 +166,12 @@ async fn trace_and_connect_are_405() {
     let world = World::new();
     for method in [Method::TRACE, Method::CONNECT] {
         let answer = world
-            .send(signed("/api/v1/platforms").method(method).build())
+            .send(session_request("/api/v1/platforms").method(method).build())
             .await
             .expect_error(405, "METHOD_NOT_ALLOWED");
         assert!(answer.header("allow").contains("GET"));
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]
@@ -184,9 +184,9 @@ async fn a_target_longer_than_8_kib_is_414() {
 #[tokio::test]
 async fn absolute_targets_of_another_host_are_never_proxied() {
     let world = World::new();
-    let other = signed("http://other.example/api/v1/platforms");
+    let other = session_request("http://other.example/api/v1/platforms");
     assert_eq!(world.send(other.build()).await.status, 400);
-    let same = signed("http://API.example.org/api/v1/platforms");
+    let same = session_request("http://API.example.org/api/v1/platforms");
     assert_eq!(world.send(same.build()).await.status, 200);
     assert_eq!(world.single_request().uri, "/");
 }

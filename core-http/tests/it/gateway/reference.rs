@@ -178,7 +178,7 @@ async fn other_paths_below_docs_are_404_and_other_methods_405() {
         let refused = refused.expect_error(405, "METHOD_NOT_ALLOWED");
         assert_eq!(refused.header("allow"), "GET, HEAD");
     }
-    assert!(world.seen().is_empty());
+    assert!(world.received_requests().is_empty());
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ impl Remote {
         self.get(self.ada.caller(), &path).await
     }
 
-    fn asked(&self) -> usize {
+    fn iam_request_count(&self) -> usize {
         self.iam.requests.load(Ordering::SeqCst)
     }
 }
@@ -101,7 +101,7 @@ async fn an_http_service_accepts_identity_headers_with_a_service_token_for_it() 
     let anonymous = remote.get(Caller::Anonymous, PLATFORMS).await;
     assert_eq!(anonymous.unwrap(), 401);
     // One token for the session, and one for calls without a session.
-    assert_eq!(remote.asked(), 2);
+    assert_eq!(remote.iam_request_count(), 2);
 }
 
 #[tokio::test]
@@ -135,13 +135,13 @@ async fn one_token_serves_all_requests_until_shortly_before_it_expires() {
         many.iter().all(|answer| matches!(answer, Ok(200))),
         "{many:?}"
     );
-    assert_eq!(remote.asked(), 1);
+    assert_eq!(remote.iam_request_count(), 1);
     remote.world.tick(239);
     assert_eq!(remote.show().await.unwrap(), 200);
-    assert_eq!(remote.asked(), 1);
+    assert_eq!(remote.iam_request_count(), 1);
     remote.world.tick(1);
     assert_eq!(remote.show().await.unwrap(), 200);
-    assert_eq!(remote.asked(), 2);
+    assert_eq!(remote.iam_request_count(), 2);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn while_iam_is_down_a_token_is_used_until_it_expires_and_then_requests_fa
     assert_eq!(remote.show().await.unwrap(), 200);
     // IAM is not called for every request.
     assert_eq!(remote.show().await.unwrap(), 200);
-    assert_eq!(remote.asked(), 2);
+    assert_eq!(remote.iam_request_count(), 2);
     remote.world.tick(50);
     let refused = remote.show().await;
     assert!(
@@ -172,7 +172,7 @@ async fn while_iam_does_not_respond_requests_use_the_current_token() {
     remote.world.tick(250);
     let asking = remote.show();
     let others = async {
-        while remote.asked() == 1 {
+        while remote.iam_request_count() == 1 {
             tokio::task::yield_now().await;
         }
         // The first request still waits for IAM.
@@ -185,7 +185,7 @@ async fn while_iam_does_not_respond_requests_use_the_current_token() {
         status = others => assert_eq!(status, 200),
     }
     assert_eq!(asking.await.unwrap(), 200);
-    assert_eq!(remote.asked(), 2);
+    assert_eq!(remote.iam_request_count(), 2);
 }
 
 #[tokio::test]
@@ -196,5 +196,5 @@ async fn concurrent_requests_without_a_token_share_one_call_to_an_unavailable_ia
     let none =
         |answer: &Result<u16, UpstreamError>| matches!(answer, Err(UpstreamError::Unavailable(_)));
     assert!(many.iter().all(none), "{many:?}");
-    assert_eq!(remote.asked(), 1);
+    assert_eq!(remote.iam_request_count(), 1);
 }

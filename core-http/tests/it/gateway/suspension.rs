@@ -1,12 +1,12 @@
 //! Requests of a suspended platform.
 
 use super::world::{API_KEY, KEY, SESSION, World, anonymous, owner, resolves_to};
-use core_http::gateway::Resolved;
+use core_http::gateway::ResolvedCredential;
 
 fn suspended_world() -> World {
     let world = World::new();
     for secret in [SESSION, API_KEY] {
-        let suspended = Resolved {
+        let suspended = ResolvedCredential {
             suspended: true,
             ..owner()
         };
@@ -31,7 +31,10 @@ async fn a_suspended_platforms_sessions_and_keys_get_451_on_every_route() {
             assert_eq!(message, "This platform has been suspended.");
         }
     }
-    assert!(world.seen().is_empty(), "no service may be called");
+    assert!(
+        world.received_requests().is_empty(),
+        "no service may be called"
+    );
 }
 
 #[tokio::test]

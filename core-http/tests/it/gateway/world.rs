@@ -13,8 +13,8 @@ use core_domain::kernel::{Caller, SuiteService};
 use core_domain::port::RateLimiter;
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_http::gateway::{
-    Authority, AuthorityError, Gateway, GatewayConfig, Ports, Resolved, RouteClasses, Upstream,
-    UpstreamError, Upstreams,
+    Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, RouteClasses,
+    Upstream, UpstreamError, Upstreams,
 };
 use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, bytes_body, empty_body};
 use futures_util::future::BoxFuture;
@@ -97,7 +97,7 @@ impl Upstream for FakeService {
 /// The reply of the fake IAM to the lookup of a credential.
 #[derive(Clone, Debug)]
 pub(super) enum FakeReply {
-    Resolved(Box<Resolved>),
+    Resolved(Box<ResolvedCredential>),
     Unavailable,
     Never,
 }
@@ -128,7 +128,7 @@ impl FakeIam {
 
 #[async_trait]
 impl Authority for FakeIam {
-    async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
+    async fn resolve(&self, credential: &Credential) -> Result<ResolvedCredential, AuthorityError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = credential;
         let reply = self.replies.lock().unwrap().get(secret.expose()).cloned();
@@ -146,8 +146,8 @@ impl Authority for FakeIam {
 }
 
 /// Returns the identity of a signed-in owner of the platform `p-1`.
-pub(super) fn owner() -> Resolved {
-    Resolved {
+pub(super) fn owner() -> ResolvedCredential {
+    ResolvedCredential {
         caller: Arc::new(crate::world::owner("p-1")),
         suspended: false,
         expires_at: None,
@@ -156,15 +156,15 @@ pub(super) fn owner() -> Resolved {
 }
 
 /// Returns the identity of the API key `k-1` of the platform `p-1`, with this limit of requests per minute.
-pub(super) fn api_key_identity(requests_per_minute: u32) -> Resolved {
-    Resolved {
+pub(super) fn api_key_identity(requests_per_minute: u32) -> ResolvedCredential {
+    ResolvedCredential {
         caller: Arc::new(crate::world::api_key_named("k-1", "p-1")),
         requests_per_minute: Some(requests_per_minute),
         ..owner()
     }
 }
 
-pub(super) fn resolves_to(resolved: Resolved) -> FakeReply {
+pub(super) fn resolves_to(resolved: ResolvedCredential) -> FakeReply {
     FakeReply::Resolved(Box::new(resolved))
 }
 
@@ -271,16 +271,16 @@ impl World {
 
     /// Sends a GET request with the session token.
     pub(super) async fn get(&self, path: &str) -> Answer {
-        self.send(signed(path).build()).await
+        self.send(session_request(path).build()).await
     }
 
-    pub(super) fn seen(&self) -> Vec<ReceivedRequest> {
+    pub(super) fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
     /// Returns the single request that reached a service.
     pub(super) fn single_request(&self) -> ReceivedRequest {
-        let seen = self.seen();
+        let seen = self.received_requests();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen.into_iter().next().unwrap()
     }
@@ -331,7 +331,7 @@ pub(super) fn anonymous(path: &str) -> Req {
         .header("host", "api.example.org")
 }
 
-pub(super) fn signed(path: &str) -> Req {
+pub(super) fn session_request(path: &str) -> Req {
     anonymous(path).header("authorization", &format!("Bearer {SESSION}"))
 }
 

@@ -1,6 +1,6 @@
 //! Access to every endpoint: roles, tenants, and suspended or deleted platforms.
 
-use core_domain::kernel::{Caller, PermissionType, grant};
+use core_domain::kernel::{Caller, PermissionType, permission};
 use serde_json::{Value, json};
 
 use super::fixture::{Case, TestRequest, below_platform, for_each_endpoint};
@@ -333,5 +333,5 @@ fn the_openapi_document_names_the_permission_of_every_endpoint() {
         }
     }
     assert_eq!(count, 103);
-    assert_eq!(grant::EntityWrite::PERMISSION.as_str(), "entity:write");
+    assert_eq!(permission::EntityWrite::PERMISSION.as_str(), "entity:write");
 }

@@ -12,21 +12,24 @@ fn body_schema(case: &Case) -> Option<Value> {
     let operation = case.operation();
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     let document: Value = serde_json::from_slice(&case.service.0.openapi().unwrap()).unwrap();
-    (!schema.is_null()).then(|| inlined(schema, &document))
+    (!schema.is_null()).then(|| inline_refs(schema, &document))
 }
 
-fn inlined(schema: &Value, document: &Value) -> Value {
+fn inline_refs(schema: &Value, document: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
             if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
                 let pointer = target.trim_start_matches('#');
-                return inlined(document.pointer(pointer).unwrap(), document);
+                return inline_refs(document.pointer(pointer).unwrap(), document);
             }
             let fields = fields.iter();
-            let inline = fields.map(|(name, value)| (name.clone(), inlined(value, document)));
+            let inline = fields.map(|(name, value)| (name.clone(), inline_refs(value, document)));
             Value::Object(inline.collect())
         }
-        Value::Array(items) => items.iter().map(|item| inlined(item, document)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| inline_refs(item, document))
+            .collect(),
         other => other.clone(),
     }
 }

@@ -10,14 +10,14 @@ use crate::world::World;
 const BOUNDED_FORMATS: [&str; 4] = ["date-time", "email", "idn-hostname", "uuid"];
 
 /// Collects the values without a size limit in a schema and in the schemas that it refers to.
-struct Unbounded<'d> {
+struct UnboundedValueVisitor<'d> {
     document: &'d Value,
     found: BTreeSet<String>,
     /// The references that are being visited, so that a recursive type is visited once.
     open: Vec<&'d str>,
 }
 
-impl<'d> Unbounded<'d> {
+impl<'d> UnboundedValueVisitor<'d> {
     fn visit(&mut self, schema: &'d Value, at: &str) {
         match schema {
             Value::Bool(false) => {}
@@ -109,8 +109,8 @@ impl<'d> Unbounded<'d> {
 
 /// Returns the values without a size limit in the queries and bodies of an OpenAPI document. Bodies that are neither
 /// JSON nor forms have the body limit of their route.
-fn unbounded(document: &Value) -> BTreeSet<String> {
-    let mut found = Unbounded {
+fn find_unbounded_values(document: &Value) -> BTreeSet<String> {
+    let mut found = UnboundedValueVisitor {
         document,
         found: BTreeSet::new(),
         open: Vec::new(),
@@ -140,7 +140,7 @@ fn every_value_of_a_request_has_a_size_limit_in_its_schema() {
     let mut documents = 0;
     for service in world.services() {
         let document: Value = serde_json::from_slice(&service.0.openapi().unwrap()).unwrap();
-        let found = unbounded(&document);
+        let found = find_unbounded_values(&document);
         assert!(found.is_empty(), "{found:#?}");
         documents += 1;
     }
@@ -156,7 +156,7 @@ fn a_value_without_a_size_limit_is_found_at_any_depth() {
             "components": { "schemas": { "Node": { "type": "object", "properties": {
                 "next": { "$ref": "#/components/schemas/Node" }, "text": { "type": "string" } } } } },
         });
-        unbounded(&document).len()
+        find_unbounded_values(&document).len()
     };
     for bad in [
         text.clone(),

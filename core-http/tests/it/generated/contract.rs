@@ -20,7 +20,7 @@ const ADDITIONAL_FIELDS: [(&str, &str); 8] = [
 ];
 
 /// Returns the documentation of a route; `None` if the route is not documented.
-pub(super) fn documented(service: &str, method: &Method, path: &str) -> Option<Value> {
+pub(super) fn find_documentation(service: &str, method: &Method, path: &str) -> Option<Value> {
     let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
     let service = if service == "stacks" {
         "stack_registry"
@@ -132,7 +132,8 @@ fn assert_response_matches(id: &str, response: &Value, answer: &Value) {
 async fn every_endpoint_returns_exactly_what_is_documented() {
     let checked = for_each_endpoint(async |case: &Case| {
         let row = case.row();
-        let Some(documented) = documented(case.service.0.name(), row.method(), row.path()) else {
+        let Some(documented) = find_documentation(case.service.0.name(), row.method(), row.path())
+        else {
             return false;
         };
         let answer = case.succeed().await;

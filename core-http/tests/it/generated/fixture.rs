@@ -139,7 +139,7 @@ impl Case {
         let service = services.iter().find(with_row).unwrap().name();
         let fixture = match images.get(service) {
             Some(image) => Fixture {
-                world: world.restored(&image.world),
+                world: world.with_image(&image.world),
                 ids: image.ids.clone(),
                 person: image.person.clone(),
             },

@@ -234,7 +234,7 @@ fn is_below_wildcard(endpoint: &Value, path: &str) -> bool {
 }
 
 /// Returns a path without the names of its parameters, because the interface does not name all of them.
-fn unnamed(path: &str) -> String {
+fn strip_parameter_names(path: &str) -> String {
     let segments = path
         .split('/')
         .map(|s| if s.starts_with('{') { "{}" } else { s });
@@ -264,7 +264,7 @@ fn well_known() -> impl Iterator<Item = Value> {
     })
 }
 
-fn documented(service: &str) -> Vec<Value> {
+fn documented_endpoints(service: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
     let of_service: Vec<Value> = all
         .into_iter()
@@ -317,7 +317,7 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
 #[test]
 fn every_spelling_of_a_documented_route_reaches_the_same_endpoint() {
     for (name, service, missing) in services(&World::new()) {
-        for endpoint in documented(name) {
+        for endpoint in documented_endpoints(name) {
             if missing.contains(&text(&endpoint, "id")) {
                 continue;
             }
@@ -343,7 +343,7 @@ fn every_spelling_of_a_documented_route_reaches_the_same_endpoint() {
 #[test]
 fn routes_listed_as_missing_are_documented_and_do_not_exist() {
     for (name, service, missing) in services(&World::new()) {
-        let documented = documented(name);
+        let documented = documented_endpoints(name);
         for id in missing {
             let endpoint = documented.iter().find(|e| text(e, "id") == *id);
             let endpoint = endpoint.unwrap_or_else(|| panic!("{id} is documented"));
@@ -360,11 +360,12 @@ fn routes_listed_as_missing_are_documented_and_do_not_exist() {
 #[test]
 fn no_service_has_a_route_that_is_not_documented() {
     for (name, service, _) in services(&World::new()) {
-        let documented = documented(name);
+        let documented = documented_endpoints(name);
         for row in service.endpoints() {
             let known = documented.iter().any(|endpoint| {
                 let method = text(endpoint, "method") == row.method().as_str();
-                let path = unnamed(text(endpoint, "path")) == unnamed(row.path());
+                let path = strip_parameter_names(text(endpoint, "path"))
+                    == strip_parameter_names(row.path());
                 method && path || is_below_wildcard(endpoint, row.path())
             });
             let known = known || EXTENSIONS.contains(&(row.method().as_str(), row.path()));

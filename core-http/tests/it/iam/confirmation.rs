@@ -21,7 +21,12 @@ impl World {
         self.mailed_token(email).await
     }
 
-    async fn follow(&self, token: &str, rest: &str, person: Option<&Person>) -> Answer {
+    async fn follow_confirmation_link(
+        &self,
+        token: &str,
+        rest: &str,
+        person: Option<&Person>,
+    ) -> Answer {
         let path = format!("{VERIFY}?token={token}{rest}");
         let cookie = person.map(|person| ("cookie", person.cookie.as_str()));
         self.send_unidentified("GET", &path, cookie.as_slice(), Value::Null)
@@ -50,13 +55,15 @@ async fn a_link_alone_confirms_nothing_and_stays_valid() {
     let (mallory, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let token = &world.confirmation(ADA).await;
     for stranger in [None, Some(&eve)] {
-        let refused = world.follow(token, "", stranger).await;
+        let refused = world.follow_confirmation_link(token, "", stranger).await;
         refused.expect_error(401, "UNAUTHORIZED");
         let refused = world
             .confirm_with(json!({ "token": token }), stranger)
             .await;
         refused.expect_error(401, "UNAUTHORIZED");
-        let page = world.follow(token, "&callbackURL=%2Fdone", stranger).await;
+        let page = world
+            .follow_confirmation_link(token, "&callbackURL=%2Fdone", stranger)
+            .await;
         let page = page.expect(302);
         let expected = format!("{ORIGIN}/verify-email?token={token}&callbackURL=%2Fdone");
         assert_eq!(page.header("location"), expected);

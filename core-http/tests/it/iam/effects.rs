@@ -79,7 +79,7 @@ impl Store for WatchedStore {
     }
 }
 
-fn watched() -> (World, Arc<EffectRecorder>) {
+fn world_with_recorder() -> (World, Arc<EffectRecorder>) {
     let watch = Arc::new(EffectRecorder::default());
     let world = World::with(|app| {
         let store = WatchedStore(Arc::clone(&app.store), Arc::clone(&watch));
@@ -91,7 +91,7 @@ fn watched() -> (World, Arc<EffectRecorder>) {
 
 #[tokio::test]
 async fn only_ended_sessions_are_announced() {
-    let (world, watch) = watched();
+    let (world, watch) = world_with_recorder();
     let ada = world.sign_up(ADA).await;
     world.sign_up(EVE).await;
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -150,7 +150,7 @@ async fn end_sessions(world: &World, ada: &Person, by: &str) {
 #[tokio::test]
 async fn every_action_that_ends_sessions_announces_exactly_the_ended_ones() {
     for by in ENDS {
-        let (world, watch) = watched();
+        let (world, watch) = world_with_recorder();
         let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
         let mut tokens = vec![ada.token.clone()];
         let mut ended = vec![ada.session_id.clone()];
@@ -188,7 +188,7 @@ async fn every_action_that_ends_sessions_announces_exactly_the_ended_ones() {
 
 #[tokio::test]
 async fn requests_without_a_session_write_nothing() {
-    let (world, watch) = watched();
+    let (world, watch) = world_with_recorder();
     let ada = world.sign_up(ADA).await;
     watch.writes();
     let garbage = "x".repeat(43);
@@ -233,7 +233,7 @@ async fn requests_without_a_session_write_nothing() {
 
 #[tokio::test]
 async fn the_101st_session_evicts_and_announces_the_oldest() {
-    let (world, watch) = watched();
+    let (world, watch) = world_with_recorder();
     let ada = world.sign_up(ADA).await;
     for _ in 1..100 {
         world.tick(1);
@@ -281,7 +281,7 @@ async fn a_lower_session_limit_evicts_all_excess_sessions() {
 
 #[tokio::test]
 async fn changing_the_active_organization_is_announced_and_audited() {
-    let (world, watch) = watched();
+    let (world, watch) = world_with_recorder();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.sign_in(ADA, PASSWORD).await;
     let made = world.set_up_organization(&ada, "engines").await.expect(201);

@@ -19,7 +19,7 @@ async fn invite(world: &World, person: &Person, organization: &str, email: &str)
     world.call_organization(person, "invite-member", body).await
 }
 
-async fn mailed(world: &World, email: &str) -> usize {
+async fn mail_count(world: &World, email: &str) -> usize {
     let mails = world.mails().await.into_iter();
     mails.filter(|mail| mail.to.as_str() == email).count()
 }
@@ -61,7 +61,7 @@ async fn invitation_mails_to_an_address_are_limited_across_organizations() {
     for (sent, (person, organization)) in organizations.iter().enumerate() {
         let mut answer = invite(&world, person, organization, EVE).await;
         if answer.status != 200 {
-            assert_eq!(mailed(&world, EVE).await, sent);
+            assert_eq!(mail_count(&world, EVE).await, sent);
             assert_eq!(pending(&world, person, organization).await, 0);
             let (limit, wait) = limit_of(answer);
             waits.push((sent, limit));
@@ -74,7 +74,7 @@ async fn invitation_mails_to_an_address_are_limited_across_organizations() {
         let _ = answer.expect(200);
     }
     assert_eq!(waits, [(3, 3), (6, 3), (9, 3), (10, 10)]);
-    assert_eq!(mailed(&world, EVE).await, 11);
+    assert_eq!(mail_count(&world, EVE).await, 11);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn an_invitation_is_mailed_again_only_after_a_pause() {
     assert_eq!(world.mailed_invitation(EVE).await, name);
     world.tick(299);
     let _ = invite(&world, &ada, &organization, EVE).await.expect(200);
-    assert_eq!(mailed(&world, EVE).await, 2);
+    assert_eq!(mail_count(&world, EVE).await, 2);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ const CREATE: &str = "/api/auth/organization/create";
 const START: &str = "/api/v1/onboarding/start";
 const ONBOARD: &str = "/api/v1/provision/onboard";
 
-fn named(slug: &str) -> Value {
+fn organization_body(slug: &str) -> Value {
     json!({ "name": "New", "platformName": "New", "slug": slug })
 }
 
@@ -44,16 +44,19 @@ async fn api_keys_create_no_organizations_whatever_their_permissions() {
         let slug = format!("by-key-{number}");
         for (path, status) in [(CREATE, 403), (ORG_SETUP, 401)] {
             let answer = world
-                .send_with_key(&secret, "POST", path, named(&slug))
+                .send_with_key(&secret, "POST", path, organization_body(&slug))
                 .await;
             assert_refused(&answer, status, &format!("{path} {body}"));
         }
         let authority = SessionAuthority::new(world.app.store.clone(), &iam_config());
         let credential = Credential::ApiKey(Secret::new(secret));
         let caller = authority.resolve(&credential).await.unwrap().caller;
-        let started = world.registry.post(&caller, START, named(&slug)).await;
+        let started = world
+            .registry
+            .post(&caller, START, organization_body(&slug))
+            .await;
         assert_refused(&started, 403, &format!("{START} {body}"));
-        let mut wanted = named(&slug);
+        let mut wanted = organization_body(&slug);
         wanted["onboardingId"] = json!(slug);
         wanted["userId"] = json!(ada.person.user_id);
         let queued = world.provisioning.post(&caller, ONBOARD, wanted).await;
@@ -74,9 +77,15 @@ async fn a_vouched_for_person_creates_organizations_only_with_a_session() {
         (without, 403, 403),
         (vouched_for(ada.caller()), 200, 202),
     ] {
-        let created = world.iam.post(&caller, CREATE, named("created")).await;
+        let created = world
+            .iam
+            .post(&caller, CREATE, organization_body("created"))
+            .await;
         assert_eq!(created.status, create, "{caller:?}: {}", created.json);
-        let started = world.registry.post(&caller, START, named("started")).await;
+        let started = world
+            .registry
+            .post(&caller, START, organization_body("started"))
+            .await;
         assert_eq!(started.status, start, "{caller:?}: {}", started.json);
     }
 }

@@ -10,7 +10,7 @@ use crate::world::{Answer, Person, World};
 const BOB: &str = "bob@example.org";
 
 /// The organization of a suspended platform: its owner Ada, the member Eve, and the invited Bob.
-struct Suspended {
+struct SuspendedOrganization {
     world: World,
     ada: OrganizationOwner,
     eve: Person,
@@ -23,7 +23,7 @@ struct Suspended {
     key: String,
 }
 
-impl Suspended {
+impl SuspendedOrganization {
     async fn new() -> Self {
         let world = World::new();
         let ada = OrganizationOwner::create_in(&world).await;
@@ -95,7 +95,7 @@ impl Suspended {
 
 #[tokio::test]
 async fn the_organization_of_a_suspended_platform_cannot_be_changed() {
-    let suspended = Suspended::new().await;
+    let suspended = SuspendedOrganization::new().await;
     let (world, ada, eve) = (&suspended.world, &suspended.ada.person, &suspended.eve);
     for (path, body) in suspended.changes_by_owner() {
         let refused = suspended.post(ada, path, body.clone()).await;
@@ -126,7 +126,7 @@ async fn the_organization_of_a_suspended_platform_cannot_be_changed() {
 
 #[tokio::test]
 async fn members_of_a_suspended_organization_can_act_for_another_one() {
-    let suspended = Suspended::new().await;
+    let suspended = SuspendedOrganization::new().await;
     let (world, eve) = (&suspended.world, &suspended.eve);
     let list = world.send_as_person(eve, "GET", "/api/auth/organization/list", Value::Null);
     assert_eq!(list.await.expect(200).json[0]["id"], suspended.ada.org);
@@ -159,7 +159,7 @@ async fn members_of_a_suspended_organization_can_act_for_another_one() {
 
 #[tokio::test]
 async fn operators_can_change_the_organization_of_a_suspended_platform() {
-    let suspended = Suspended::new().await;
+    let suspended = SuspendedOrganization::new().await;
     let world = &suspended.world;
     let grace = world.sign_up("grace@example.com").await;
     let body = json!({ "ownerId": grace.user_id });

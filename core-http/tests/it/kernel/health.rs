@@ -34,13 +34,13 @@ impl Store for ObservedStore {
 }
 
 impl ObservedStore {
-    fn begun(&self) -> usize {
+    fn begin_count(&self) -> usize {
         self.begin_count.load(Ordering::Relaxed)
     }
 }
 
 /// Creates services over an observed store, which hangs if `hangs` is set.
-fn observed(hangs: bool) -> (World, Arc<ObservedStore>) {
+fn world_with_observed_store(hangs: bool) -> (World, Arc<ObservedStore>) {
     let mut observed = None;
     let world = World::with(|app| {
         let store = Arc::new(ObservedStore {
@@ -55,7 +55,7 @@ fn observed(hangs: bool) -> (World, Arc<ObservedStore>) {
 
 #[tokio::test(start_paused = true)]
 async fn the_store_is_checked_at_most_once_a_second_by_all_services() {
-    let (world, store) = observed(false);
+    let (world, store) = world_with_observed_store(false);
     let anonymous = &Caller::Anonymous;
     for round in 1..=3 {
         let paths = ["/health", "/readyz"].repeat(20);
@@ -64,14 +64,14 @@ async fn the_store_is_checked_at_most_once_a_second_by_all_services() {
             services.map(|api| async move { api.get(anonymous, path).await.expect(200) })
         });
         join_all(all).await;
-        assert_eq!(store.begun(), round);
+        assert_eq!(store.begin_count(), round);
         tokio::time::advance(Duration::from_secs(1)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn readiness_fails_within_two_seconds_when_the_store_hangs() {
-    let (world, store) = observed(true);
+    let (world, store) = world_with_observed_store(true);
     let anonymous = &Caller::Anonymous;
     let began = Instant::now();
     let services = world.services();
@@ -91,16 +91,16 @@ async fn readiness_fails_within_two_seconds_when_the_store_hangs() {
         .await
         .expect(200);
     assert_eq!(began.elapsed(), Duration::ZERO);
-    assert!(store.begun() <= 2);
+    assert!(store.begin_count() <= 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn clients_that_disconnect_do_not_start_more_store_checks() {
-    let (world, store) = observed(true);
+    let (world, store) = world_with_observed_store(true);
     for _ in 0..20 {
         let answer = Box::pin(world.registry.get(&Caller::Anonymous, "/readyz"));
         assert!(answer.now_or_never().is_none());
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.begun(), 1);
+    assert_eq!(store.begin_count(), 1);
 }

@@ -97,7 +97,7 @@ async fn a_key_has_1_to_255_visible_characters() {
 }
 
 /// Returns a different value on each call, with an entity tag, a header and a cookie.
-async fn made(
+async fn create_secret(
     cx: &Cx,
     _: SignedInScope,
     _: &mut dyn UnitOfWork,
@@ -117,7 +117,7 @@ fn services() -> [Api; 2] {
     let service = |name, secret| {
         let row = post("/api/v1/things", "make");
         let row = if secret { row.secret_answer() } else { row };
-        let rows = vec![row.writes(made)];
+        let rows = vec![row.writes(create_secret)];
         Api(Service::builder(name, Arc::clone(&app), rows)
             .build()
             .unwrap())

@@ -12,7 +12,7 @@ use crate::world::{Answer, Api, World, operator, plain_member};
 
 const STACKS: &str = "/api/v1/stacks";
 
-async fn sent(api: &Api, content_type: &str, body: impl Into<bytes::Bytes>) -> Answer {
+async fn post_stack(api: &Api, content_type: &str, body: impl Into<bytes::Bytes>) -> Answer {
     let request = Request::post(STACKS)
         .header("content-type", content_type)
         .extension(std::sync::Arc::new(operator()))
@@ -46,7 +46,7 @@ async fn an_invalid_json_body_is_refused_with_the_error_envelope() {
         ),
         ("text/plain", String::new(), 400, "VALIDATION_ERROR"),
     ] {
-        let refused = sent(&api, content_type, body)
+        let refused = post_stack(&api, content_type, body)
             .await
             .expect_error(status, code);
         assert!(refused.json["error"]["details"].is_object());
@@ -83,9 +83,9 @@ async fn a_body_without_a_type_or_with_a_cors_safelisted_type_is_415() {
 async fn the_body_limit_is_configurable_and_an_endpoint_can_override_it() {
     let world = World::with(|app| app.options.max_body_bytes = 100);
     let named = |length: usize| json!({ "name": "x".repeat(length) }).to_string();
-    let refused = sent(&world.stacks, "application/json", named(100)).await;
+    let refused = post_stack(&world.stacks, "application/json", named(100)).await;
     refused.expect_error(413, "PAYLOAD_TOO_LARGE");
-    let refused = sent(&world.stacks, "application/json", named(50)).await;
+    let refused = post_stack(&world.stacks, "application/json", named(50)).await;
     refused.expect_error(400, "VALIDATION_ERROR");
     let api = super::table::with_body_limit(10);
     let _ = api
@@ -154,7 +154,7 @@ async fn an_accept_header_without_json_is_406() {
     }
 }
 
-fn keyed(token: &str, users: &[&str]) -> Request<core_http::kernel::Body> {
+fn request_with_token(token: &str, users: &[&str]) -> Request<core_http::kernel::Body> {
     let mut request = Request::post("/")
         .header("content-type", "application/json")
         .header("authorization", format!("Bearer {token}"));
@@ -186,7 +186,7 @@ async fn the_service_key_authenticates_a_service_that_can_act_for_a_user() {
         (SERVICE_KEY, &["ada", "eve"], 401, "UNAUTHORIZED"),
         (SERVICE_KEY, &["é"], 401, "UNAUTHORIZED"),
     ] {
-        api.raw(keyed(token, users))
+        api.raw(request_with_token(token, users))
             .await
             .expect_error(status, code);
     }
@@ -225,7 +225,7 @@ fn answer_to(send: impl AsyncFnOnce(&Api) -> Answer) -> Answer {
 proptest! {
     #[test]
     fn arbitrary_bytes_in_a_body_are_a_client_error(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let answer = answer_to(async |api| sent(api, "application/json", body).await);
+        let answer = answer_to(async |api| post_stack(api, "application/json", body).await);
         prop_assert!(answer.status.is_client_error(), "{}", answer.status);
     }
 

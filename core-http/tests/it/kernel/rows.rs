@@ -43,7 +43,12 @@ pub(super) async fn one(
     Ok(())
 }
 
-async fn own(_: &Cx, _: SignedInScope, _: &mut dyn UnitOfWork, _: Input<(String,)>) -> Result<()> {
+async fn get_own(
+    _: &Cx,
+    _: SignedInScope,
+    _: &mut dyn UnitOfWork,
+    _: Input<(String,)>,
+) -> Result<()> {
     Ok(())
 }
 
@@ -83,7 +88,7 @@ impl Direct {
         change(&mut app);
         let rows = vec![
             get("/api/v1/things/{id}", "getThing").reads(one),
-            get("/api/v1/own/{id}", "getOwn").reads(own),
+            get("/api/v1/own/{id}", "getOwn").reads(get_own),
             post("/api/v1/things", "makeThing").writes(make),
             post("/api/v1/tick", "tick").writes(nothing),
             post("/api/v1/guess", "guess")

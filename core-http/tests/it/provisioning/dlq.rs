@@ -7,7 +7,7 @@ use crate::world::{Answer, World, on_every_store, operator, send_concurrently};
 const DLQ: &str = "/api/v1/provision/dlq";
 
 impl World {
-    async fn replayed(&self, entry: &str) -> Answer {
+    async fn replay_dead_letter(&self, entry: &str) -> Answer {
         let path = format!("{DLQ}/{entry}/replay");
         self.provisioning.post(&operator(), &path, json!({})).await
     }
@@ -65,7 +65,7 @@ async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
     world.provider.set_failing(true);
     world.run_jobs().await;
     world.provider.set_failing(false);
-    let again = world.replayed(&entry).await.expect(200);
+    let again = world.replay_dead_letter(&entry).await.expect(200);
     assert_eq!(again.text("jobId"), job);
     world.run_jobs().await;
     let shown = world.provisioning.get(&operator(), &path).await.expect(200);
@@ -86,8 +86,8 @@ async fn the_list_shows_pending_dead_letters_by_default() {
         letters.push((platform, job, entry));
         world.tick(1);
     }
-    let _ = world.replayed(&letters[0].2).await.expect(200);
-    let _ = world.replayed(&letters[1].2).await.expect(200);
+    let _ = world.replay_dead_letter(&letters[0].2).await.expect(200);
+    let _ = world.replay_dead_letter(&letters[1].2).await.expect(200);
     let _ = world
         .operate_over_http("cancel", &letters[1].1, json!({}))
         .await
@@ -128,11 +128,11 @@ async fn the_list_shows_pending_dead_letters_by_default() {
         refused.expect_error(400, code);
     }
     // The job of a discarded dead letter was cancelled by an operator, and is undone.
-    world.settle_jobs().await;
-    let discarded = world.replayed(&letters[1].2).await;
+    world.finish_jobs().await;
+    let discarded = world.replay_dead_letter(&letters[1].2).await;
     discarded.expect_error(409, "DLQ_ENTRY_NOT_REPLAYABLE");
     world
-        .replayed("nothing")
+        .replay_dead_letter("nothing")
         .await
         .expect_error(404, "NOT_FOUND");
 }

@@ -392,7 +392,7 @@ async fn a_cancelled_job_stops_serving_the_hostname_and_can_be_retried() {
     shop.create_dns_records(&world).await;
     world.run_jobs().await;
     world.operate(&job, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert!(!shop.is_served(&world).await);
     let stands = shop.statuses(&world).await;
     assert_eq!((&stands[0], &stands[2]), (&json!("failed"), &Value::Null));
@@ -419,7 +419,7 @@ async fn a_retry_does_not_take_a_hostname_that_another_platform_has_verified_sin
     before.create_dns_records(&world).await;
     world.run_jobs().await;
     world.operate(&job, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     world.provider.set_hostname_state(HostnameState::Active);
     since.add(&world).await;
     since.create_dns_records(&world).await;

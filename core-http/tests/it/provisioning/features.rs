@@ -2,7 +2,7 @@
 
 use core_domain::port::{Infrastructure, ObjectRequest, ResourceRef};
 use core_domain::registry::ResourceType;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, on_every_store, operator, owner, platform_path};
@@ -106,7 +106,7 @@ async fn the_data_of_a_feature_is_deleted_only_on_request_even_after_a_deactivat
     let deleted = world.queue_job(&operator(), DEACTIVATE, with_data).await;
     assert_eq!(steps(&kept).await, ["worker"]);
     assert_eq!(steps(&deleted).await, ["worker", "data"]);
-    let _ = world.worker().run_one(&Unsupervised).await.unwrap();
+    let _ = world.worker().run_one(&NoSupervisor).await.unwrap();
     let left = ["old-db", "other-db", "own-db", "own-site"];
     assert_eq!(world.provider.names(), left);
     world.run_jobs().await;

@@ -8,7 +8,7 @@ use core_domain::port::{ProviderError, ProviderObject};
 use core_domain::provisioning::effect_key;
 use core_domain::registry::ResourceType;
 use core_domain::testing::MockInfrastructure;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -98,7 +98,7 @@ async fn the_progress_of_a_job_has_a_readable_message() {
             })),
         });
     let worker = world.worker_on(Arc::new(provider));
-    worker.run_one(&Unsupervised).await.unwrap();
+    worker.run_one(&NoSupervisor).await.unwrap();
     told(1, 16, "kv: trying again (2 of 8)").await;
     world.tick(2);
     let claimed = world.worker().claim(1).await.unwrap();
@@ -109,7 +109,7 @@ async fn the_progress_of_a_job_has_a_readable_message() {
     told(5, 100, "declared done by an operator").await;
 }
 
-async fn found(world: &World, caller: &Caller, query: &str) -> Vec<String> {
+async fn list_job_ids(world: &World, caller: &Caller, query: &str) -> Vec<String> {
     let path = format!("{JOBS}{query}");
     let listed = world.provisioning.get(caller, &path).await.expect(200);
     let ids = listed.each("jobId");
@@ -147,7 +147,7 @@ async fn a_list_has_the_matching_jobs_that_the_caller_can_see_newest_first() {
             .into_iter()
             .map(|at: usize| jobs[at].clone())
             .collect();
-        assert_eq!(found(&world, caller, query).await, wanted, "{query}");
+        assert_eq!(list_job_ids(&world, caller, query).await, wanted, "{query}");
     }
     let path = format!("{JOBS}{of_second}");
     let foreign = world.provisioning.get(&owner, &path).await;

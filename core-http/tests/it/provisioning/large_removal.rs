@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::NoSupervisor;
 use core_domain::use_case::provisioning::Outcome;
-use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -59,7 +59,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_resume_the_last_o
     });
     let worker = world.worker_on(Arc::new(slow));
     let mut attempts = 0;
-    while worker.run_one(&Unsupervised).await.unwrap() != Outcome::Idle {
+    while worker.run_one(&NoSupervisor).await.unwrap() != Outcome::Idle {
         attempts += 1;
         let left = world.count(&platform_path(&platform, "/resources")).await;
         let objects = world.provider.names().len() as u64;

@@ -11,7 +11,7 @@ use crate::world::{
 
 const ONBOARD: &str = "/api/v1/provision/onboard";
 
-fn wanted(id: &str, slug: &str, person: &Person) -> Value {
+fn onboarding_body(id: &str, slug: &str, person: &Person) -> Value {
     json!({ "onboardingId": id, "platformName": "Engines", "slug": slug, "userId": person.user_id })
 }
 
@@ -32,7 +32,7 @@ async fn an_onboarding_is_a_job_that_only_its_person_and_operators_see() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     let bob = world.sign_up("bob@example.org").await;
-    let mut body = wanted("o1", "engines", &ada);
+    let mut body = onboarding_body("o1", "engines", &ada);
     body["tier"] = json!("growth");
     body["billingEmail"] = json!("Bills@Example.org");
     let caller = ada.caller();
@@ -62,7 +62,7 @@ async fn a_repeated_request_returns_the_same_job_and_another_request_is_refused(
     let ada = world.sign_up("ada@example.org").await;
     let bob = world.sign_up("bob@example.org").await;
     world.template("web").await;
-    let mut body = wanted("o1", "engines", &ada);
+    let mut body = onboarding_body("o1", "engines", &ada);
     body["stackTemplateId"] = json!("web");
     let id = world.queue_job(&operator(), ONBOARD, body.clone()).await;
     // The repetition gets the first response, even after the job has ended.
@@ -108,14 +108,14 @@ async fn the_onboarding_ids_of_different_callers_are_independent(world: World) {
             // A caller who has not used this id gets the newest visible onboarding with it.
             assert_eq!(world.onboarding_of(caller, "o1").await["slug"], "of-bob");
         }
-        let body = wanted("o1", slug, owner);
+        let body = onboarding_body("o1", slug, owner);
         jobs.push(world.queue_job(caller, ONBOARD, body).await);
         world.tick(1);
     }
     for (caller, job) in [&by_ada, &by_bob, &operator].into_iter().zip(&jobs) {
         assert_eq!(world.onboarding_of(caller, "o1").await["jobId"], **job);
     }
-    let body = wanted("o2", "on-behalf", &ada);
+    let body = onboarding_body("o2", "on-behalf", &ada);
     let job = world.queue_job(&operator, ONBOARD, body).await;
     assert_eq!(world.onboarding_of(&by_ada, "o2").await["jobId"], *job);
     let path = "/api/v1/onboarding/status/o2";
@@ -128,14 +128,15 @@ async fn the_onboarding_ids_of_different_callers_are_independent(world: World) {
 async fn of_concurrent_requests_one_creates_an_onboarding(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let caller = operator();
-    let same = (0..8).map(|_| world.queue_job(&caller, ONBOARD, wanted("o1", "engines", &ada)));
+    let same =
+        (0..8).map(|_| world.queue_job(&caller, ONBOARD, onboarding_body("o1", "engines", &ada)));
     let mut jobs = join_all(same).await;
     jobs.dedup();
     assert_eq!(jobs.len(), 1);
     let ids: Vec<String> = (0..8).map(|number| format!("x{number}")).collect();
     let rivals = ids
         .iter()
-        .map(|id| world.provision_onboarding(&caller, wanted(id, "looms", &ada)));
+        .map(|id| world.provision_onboarding(&caller, onboarding_body(id, "looms", &ada)));
     let answers = join_all(rivals).await;
     let made = answers.iter().filter(|answer| answer.status == 202);
     assert_eq!(made.count(), 1);
@@ -155,27 +156,27 @@ async fn persons_can_onboard_themselves_and_operators_any_existing_user() {
     let ada = world.sign_up("ada@example.org").await;
     let ask = async |caller: &Caller| {
         world
-            .provision_onboarding(caller, wanted("o1", "engines", &ada))
+            .provision_onboarding(caller, onboarding_body("o1", "engines", &ada))
             .await
     };
     for other in [user_without_organization(), owner("engines")] {
         ask(&other).await.expect_error(403, "FORBIDDEN");
     }
-    let mut body = wanted("o1", "engines", &ada);
+    let mut body = onboarding_body("o1", "engines", &ada);
     body["userId"] = json!("nobody");
     let unknown = world.provision_onboarding(&operator(), body).await;
     unknown.expect_error(404, "NOT_FOUND");
     let _ = ask(&ada.caller()).await.expect(202);
     // The slug is reserved before the platform exists, and taken afterwards.
     for _ in 0..2 {
-        let body = wanted("o2", "engines", &ada);
+        let body = onboarding_body("o2", "engines", &ada);
         let again = world.provision_onboarding(&operator(), body).await;
         again.expect_error(409, "SLUG_TAKEN");
         assert!(!world.is_slug_available("engines").await);
         world.run_jobs().await;
     }
     // An onboarding that is forced to complete before its platform exists has no platform.
-    let body = wanted("o3", "looms", &ada);
+    let body = onboarding_body("o3", "looms", &ada);
     let job = world.queue_job(&operator(), ONBOARD, body).await;
     world.operate(&job, JobCommand::ForceComplete).await;
     assert_eq!(world.audit("onboarding.failed").await.len(), 1);
@@ -192,7 +193,7 @@ async fn only_operators_can_give_a_new_platform_more_than_the_entry_tier() {
         ("o3", operator(), "growth", "growth"),
         ("o4", operator(), "free", "starter"),
     ] {
-        let mut body = wanted(id, id, &ada);
+        let mut body = onboarding_body(id, id, &ada);
         body["tier"] = json!(asked);
         world.queue_job(&caller, ONBOARD, body).await;
         world.run_jobs().await;
@@ -211,7 +212,7 @@ async fn the_stack_template_of_an_onboarding_must_exist_and_be_active() {
     world.template("web").await;
     let (path, off) = ("/api/v1/stacks/web", json!({ "status": "deprecated" }));
     let _ = world.stacks.patch(&operator(), path, off).await.expect(200);
-    let mut body = wanted("o1", "engines", &ada);
+    let mut body = onboarding_body("o1", "engines", &ada);
     for (template, status, code) in [("nothing", 404, "NOT_FOUND"), ("web", 409, "INVALID_STATE")] {
         body["stackTemplateId"] = json!(template);
         let refused = world.provision_onboarding(&operator(), body.clone()).await;

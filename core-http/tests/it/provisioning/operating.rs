@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::port::ProviderError;
 use core_domain::provisioning::HoldScope;
 use core_domain::testing::MockInfrastructure;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::{Value, json};
 
 use crate::world::{JobCommand, SERVER_PATH, World, on_every_store, owner, platform_path};
@@ -100,7 +100,7 @@ async fn the_error_of_a_job_reveals_nothing_about_the_server() {
             .expect_observe()
             .returning(move |_| Err(seen.clone()));
         let worker = world.worker_on(Arc::new(provider));
-        worker.run_one(&Unsupervised).await.unwrap();
+        worker.run_one(&NoSupervisor).await.unwrap();
         let shown = world.job_for(&owner(&platform), &job).await;
         assert_eq!(shown["error"]["code"], code);
         assert_eq!(shown["error"]["message"], failure.to_string());

@@ -70,7 +70,7 @@ fn provisioned_name(world: &World, end: &str) -> String {
     names.into_iter().find(|name| name.ends_with(end)).unwrap()
 }
 
-fn found(output: &Value, step: &str) -> [Value; 4] {
+fn comparison_result(output: &Value, step: &str) -> [Value; 4] {
     let found = &output[step];
     ["checked", "missing", "orphans", "changed"].map(|field| found[field].clone())
 }
@@ -101,12 +101,12 @@ async fn a_comparison_lists_the_differences_and_changes_nothing() {
     let output = world.reconcile(&platform, json!({})).await;
     let none = json!([]);
     let d1 = [json!(2), json!([db]), json!(["by-hand"]), none.clone()];
-    assert_eq!(found(&output, "d1"), d1);
+    assert_eq!(comparison_result(&output, "d1"), d1);
     let worker = [json!(1), none.clone(), none.clone(), json!([api])];
-    assert_eq!(found(&output, "worker"), worker);
+    assert_eq!(comparison_result(&output, "worker"), worker);
     for same in ["kv", "r2", "queue", "pages"] {
         assert_eq!(
-            found(&output, same),
+            comparison_result(&output, same),
             [json!(1), none.clone(), none.clone(), none.clone()]
         );
     }
@@ -118,7 +118,7 @@ async fn a_comparison_lists_the_differences_and_changes_nothing() {
         .reconcile(&platform, json!({ "environment": "dev" }))
         .await;
     assert_eq!(
-        found(&output, "d1"),
+        comparison_result(&output, "d1"),
         [json!(0), none.clone(), none.clone(), none]
     );
 }
@@ -214,7 +214,7 @@ async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orph
         let output = world
             .reconcile(&platform, json!({ "repair": repair }))
             .await;
-        let [_, missing, orphans, changed] = found(&output, "hostnames");
+        let [_, missing, orphans, changed] = comparison_result(&output, "hostnames");
         [missing, orphans, changed].map(|names| names.as_array().unwrap().len())
     };
     let served = async || {

@@ -2,7 +2,7 @@
 
 use core_domain::provisioning::{HoldScope, Job};
 use core_domain::registry::ResourceType;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::{Value, json};
 
 use crate::world::{JobCommand, World, on_every_store, operator, owner, platform_path};
@@ -170,7 +170,7 @@ async fn an_onboarding_creates_nothing_after_its_platform_was_removed(world: Wor
     assert_eq!(told, ["platform", "QUEUED", started.text("jobId")]);
     world.delete_platform(platform, "delete").await;
     world.hold(&jobs_of_platforms, false).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert!(world.is_purged(platform).await && world.provider.names().is_empty());
     let ended = world.job(started.text("jobId")).await;
     assert_eq!(ended["status"], "FAILED");
@@ -185,7 +185,7 @@ async fn pending_deployments_are_cancelled_when_production_is_removed() {
     let path = platform_path(&platform, &format!("/deployments/{deployment}"));
     for (environment, status) in [("dev", "queued"), ("prod", "canceled")] {
         let removal = world.deprovision(&platform, environment).await;
-        assert!(world.worker().run_one(&Unsupervised).await.is_ok());
+        assert!(world.worker().run_one(&NoSupervisor).await.is_ok());
         assert_eq!(world.job(&removal).await["status"], "COMPLETED");
         let shown = world.cli.get(&operator(), &path).await.expect(200);
         assert_eq!(shown.text("status"), status, "{environment}");

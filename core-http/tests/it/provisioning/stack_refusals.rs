@@ -7,7 +7,13 @@ use serde_json::{Value, json};
 use super::stacks::{ACTIVATE, CREATE_APP, DEACTIVATE, Harness};
 use crate::world::{World, operator, platform_path, resource_body};
 
-async fn refused(harness: &Harness, path: &str, body: Value, status: u16, code: &str) -> Value {
+async fn expect_refusal(
+    harness: &Harness,
+    path: &str,
+    body: Value,
+    status: u16,
+    code: &str,
+) -> Value {
     let (caller, service) = (operator(), &harness.world.provisioning);
     let refused = service.post(&caller, path, body).await;
     refused.expect_error(status, code).json["error"]["details"].clone()
@@ -29,18 +35,18 @@ async fn unknown_and_other_tenants_ids_in_a_body_get_404() {
     ] {
         let mut body = harness.activation_body("1.0.0");
         body[field] = json!(value);
-        refused(&harness, ACTIVATE, body, 404, "NOT_FOUND").await;
+        expect_refusal(&harness, ACTIVATE, body, 404, "NOT_FOUND").await;
     }
     for stack in ["nothing", &stack] {
         let app = harness.app(stack, "app");
-        refused(&harness, CREATE_APP, app, 404, "NOT_FOUND").await;
+        expect_refusal(&harness, CREATE_APP, app, 404, "NOT_FOUND").await;
         let body = json!({ "platformId": harness.platform, "stackInstanceId": stack });
-        refused(&harness, DEACTIVATE, body, 404, "NOT_FOUND").await;
+        expect_refusal(&harness, DEACTIVATE, body, 404, "NOT_FOUND").await;
     }
     for name in ["1shop", "shop-", "Shop", "s", &"s".repeat(41)] {
         let mut body = harness.app(&stack, "app");
         body["appName"] = json!(name);
-        refused(&harness, CREATE_APP, body, 400, "VALIDATION_ERROR").await;
+        expect_refusal(&harness, CREATE_APP, body, 400, "VALIDATION_ERROR").await;
     }
     assert!(world.jobs(&harness.platform).await.is_empty());
 }
@@ -58,21 +64,21 @@ async fn requests_that_do_not_fit_the_state_of_a_stack_are_refused() {
         .await;
     let mut body = harness.activation_body("1.0.0");
     body["entityId"] = json!(entity);
-    refused(&harness, ACTIVATE, body, 409, "INVALID_STATE").await;
+    expect_refusal(&harness, ACTIVATE, body, 409, "INVALID_STATE").await;
 
     let (_, stack) = harness.activate("1.0.0").await;
     let mut body =
         json!({ "platformId": platform, "stackInstanceId": stack, "environment": "dev" });
-    let details = refused(&harness, DEACTIVATE, body.clone(), 409, "CONFLICT").await;
+    let details = expect_refusal(&harness, DEACTIVATE, body.clone(), 409, "CONFLICT").await;
     assert_eq!(details, json!({ "environment": "prod" }));
     // Apps can be requested while the stack is being activated, but not after its deactivation was requested.
     body = harness.app(&stack, "svc");
     world.queue_job(&operator(), CREATE_APP, body.clone()).await;
     harness.deactivate(&stack, false).await;
-    let details = refused(&harness, CREATE_APP, body, 409, "INVALID_STATE").await;
+    let details = expect_refusal(&harness, CREATE_APP, body, 409, "INVALID_STATE").await;
     assert_eq!(details["allowedFrom"], json!(["pending", "active"]));
     // The app that was requested earlier is not created either.
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let jobs = world.jobs(platform).await;
     let app = jobs.iter().find(|job| job["kind"] == "app.create").unwrap();
     assert_eq!(app["error"]["code"], "PRECONDITION_FAILED");
@@ -89,7 +95,7 @@ async fn a_feature_in_another_version_is_refused_before_anything_is_created() {
         .activate_feature(&harness.platform, &tenant, "search")
         .await;
     let body = harness.activation_body("1.0.0");
-    let details = refused(&harness, ACTIVATE, body, 409, "CONFLICT").await;
+    let details = expect_refusal(&harness, ACTIVATE, body, 409, "CONFLICT").await;
     assert_eq!(details["featureVersion"], "1.0.0");
     let stacks = world
         .get_record(&platform_path(&harness.platform, "/stacks"))
@@ -116,7 +122,7 @@ async fn a_stored_version_with_an_invalid_definition_is_refused_with_its_issues(
         created_at: now,
     };
     harness.world.forge(&old).await;
-    let details = refused(
+    let details = expect_refusal(
         &harness,
         ACTIVATE,
         harness.activation_body("0.1.0"),

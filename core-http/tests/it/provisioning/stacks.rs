@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::{Value, json};
 
 use crate::world::{JobCommand, World, on_every_store, operator, owner, platform_path};
@@ -149,7 +149,7 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
     ];
     let pending = made.map(|part| format!("{part} pending"));
     assert_eq!(harness.resource_records().await, pending);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let shown = world.job(&job).await;
     assert_eq!(shown["status"], "COMPLETED", "{shown}");
     assert_eq!(shown["input"]["deprecated"], false);
@@ -168,7 +168,7 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
     let job = harness.deactivate(&stack, false).await;
     assert_eq!(harness.steps(&job).await, ["pages", "features", "worker"]);
     assert_eq!(harness.status(&stack).await, "deactivating");
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(harness.status(&stack).await, "inactive");
     assert_eq!(harness.resource_records().await, ["d1 db active"]);
     let kept = harness.objects();
@@ -179,18 +179,18 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
     harness.publish("2.0.0", smaller).await;
     let (_, again) = harness.activate("2.0.0").await;
     assert_eq!(again, stack);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(harness.status(&stack).await, "active");
     assert!(harness.objects().len() == 2 && before.is_superset(&harness.objects()));
     let job = harness.deactivate(&stack, true).await;
     let all = ["pages", "features", "worker", "queue", "r2", "kv", "d1"];
     assert_eq!(harness.steps(&job).await, all);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert!(harness.objects().is_empty());
     assert!(harness.resource_records().await.is_empty());
     // The data of an inactive stack can be deleted as well; here there is none.
     let job = harness.deactivate(&stack, true).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(harness.status(&stack).await, "inactive");
 }
@@ -201,7 +201,7 @@ async fn activations_of_one_template_share_only_features_until_the_last_ends(wor
     let (_, first) = harness.activate("1.0.0").await;
     let (_, second) = harness.activate("1.0.0").await;
     assert_ne!(first, second);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     for stack in [&first, &second] {
         assert_eq!(harness.status(stack).await, "active");
     }
@@ -217,7 +217,7 @@ async fn activations_of_one_template_share_only_features_until_the_last_ends(wor
     };
     for (stack, objects, searches) in [(&first, 6, true), (&second, 0, false)] {
         harness.deactivate(stack, true).await;
-        world.settle_jobs().await;
+        world.finish_jobs().await;
         assert_eq!(harness.status(stack).await, "inactive");
         assert_eq!(harness.objects().len(), objects);
         assert_eq!(has_search().await, searches);
@@ -260,7 +260,7 @@ async fn a_stack_that_cannot_be_created_fails_and_completes_when_its_job_is_retr
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
     world.provider.set_failing(true);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(harness.status(&stack).await, "failed");
     let entries = harness.resource_records().await;
     assert!(entries.len() == 5 && entries.iter().all(|entry| entry.ends_with("failed")));
@@ -268,7 +268,7 @@ async fn a_stack_that_cannot_be_created_fails_and_completes_when_its_job_is_retr
     world.provider.set_failing(false);
     world.operate(&job, JobCommand::Retry).await;
     assert_eq!(harness.status(&stack).await, "pending");
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(harness.status(&stack).await, "active");
     assert_eq!(harness.objects().len(), 6);
 }
@@ -278,7 +278,7 @@ async fn a_failed_feature_fails_its_stack_and_is_retried_with_it() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
-    let _ = world.worker().run_one(&Unsupervised).await.unwrap();
+    let _ = world.worker().run_one(&NoSupervisor).await.unwrap();
     let of_feature = |jobs: Vec<Value>| {
         let mut jobs = jobs.into_iter();
         text(&jobs.find(|job| job["kind"] == "feature.activate").unwrap()["jobId"])
@@ -288,12 +288,12 @@ async fn a_failed_feature_fails_its_stack_and_is_retried_with_it() {
     let child = of_feature(world.jobs(&harness.platform).await);
     assert_eq!(world.job(&child).await["parentJobId"], *job);
     world.operate(&child, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let failed = world.job(&job).await;
     assert_eq!(failed["error"]["code"], "FEATURE_JOB_FAILED", "{failed}");
     assert_eq!(harness.status(&stack).await, "failed");
     world.operate(&job, JobCommand::Retry).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(harness.status(&stack).await, "active");
 }
@@ -306,10 +306,10 @@ async fn a_stack_ends_with_its_environment_and_a_pending_activation_fails() {
     world.deprovision(&harness.platform, "dev").await;
     world.run_jobs().await;
     assert_ne!(harness.status(&stack).await, "inactive");
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let (late, _) = harness.activate("1.0.0").await;
     world.deprovision(&harness.platform, "prod").await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     let late = world.job(&late).await;
     assert_eq!(late["error"]["code"], "PRECONDITION_FAILED", "{late}");

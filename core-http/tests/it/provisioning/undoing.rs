@@ -39,7 +39,7 @@ async fn a_cancelled_provisioning_is_undone_and_can_be_retried(world: World) {
     world.run_jobs_until("-events").await;
     assert_eq!(world.provider.names().len(), 3);
     world.operate(&job, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let statuses = world.step_statuses(&job).await;
     assert_eq!(statuses[..3], ["UNDONE"; 3]);
     assert!(
@@ -74,7 +74,7 @@ async fn objects_from_before_a_cancelled_provisioning_are_kept() {
     let again = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
     world.operate(&again, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(world.provider.names(), before);
     assert_eq!(
         world.count(&platform_path(&platform, "/resources")).await,
@@ -90,7 +90,7 @@ async fn objects_from_before_a_cancelled_provisioning_are_kept() {
     world.run_jobs_until("-dev-events").await;
     assert_eq!(world.provider.names().len(), 9);
     world.operate(&job, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let left = world.provider.names();
     assert!(left.len() == 7 && left.contains(&db), "{left:?}");
     assert_eq!(
@@ -119,7 +119,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .unwrap()
         .to_owned();
     world.operate(&job, JobCommand::Cancel).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(world.status(&platform).await, "deleted");
     assert!(world.provider.names().is_empty());
     let kinds: Vec<Value> = world
@@ -130,7 +130,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .collect();
     assert_eq!(kinds, ["platform.deprovision", "platform"]);
     world.operate(&job, JobCommand::Retry).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let refused = world.job(&job).await;
     let told = [&refused["status"], &refused["error"]["code"]];
     assert_eq!(told, ["FAILED", "PRECONDITION_FAILED"]);
@@ -138,7 +138,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .change_lifecycle_as_operator(&platform, "restore")
         .await;
     world.operate(&job, JobCommand::Retry).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(world.provider.names().len(), 6);
 }
@@ -150,7 +150,7 @@ async fn a_job_cancelled_by_its_platforms_removal_undoes_nothing_itself() {
     world.provision(&platform).await;
     world.run_jobs_until("-events").await;
     world.delete_platform(&platform, "delete").await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert!(world.provider.names().is_empty());
     assert!(world.is_slug_available("engines").await);
 }
@@ -174,7 +174,7 @@ async fn the_event_stream_of_a_cancelled_job_continues_until_it_is_undone() {
         }
         types
     };
-    let (told, ()) = tokio::join!(rest, world.settle_jobs());
+    let (told, ()) = tokio::join!(rest, world.finish_jobs());
     // Three objects were created, and the fourth was requested.
     assert_eq!(told, ["step.undone"; 4]);
 }

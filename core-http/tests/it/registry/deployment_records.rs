@@ -219,11 +219,11 @@ async fn cancelling_a_deployment_of_the_suite_unblocks_its_branch() {
     let deployment = world.deployment(&platform, &operator()).await;
     let called_off = world.moved_to(&platform, &deployment, "canceled").await;
     let called_off = called_off.expect(200);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let shown = world.get_record(&one(&platform, &deployment)).await;
     assert_eq!(shown.json, called_off.json);
     assert_eq!(world.deploy_status(&platform, "next").await, 202);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let newest = platform_path(&platform, "/deployments?idempotencyKey=next");
     let newest = world.get_record(&newest).await.json["deployments"][0].clone();
     assert_eq!(newest["status"], "active");

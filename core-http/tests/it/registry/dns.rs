@@ -195,7 +195,7 @@ async fn deprovisioning_deletes_records_and_domains_with_the_resources() {
     let path = "/api/v1/provision/platform/deprovision";
     let queued = world.provisioning.post(&operator(), path, body).await;
     let queued = queued.expect(202);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let job = world.job(queued.text("jobId")).await;
     assert_eq!(job["status"], "COMPLETED", "{job}");
     world.assert_missing(&place.resource()).await;

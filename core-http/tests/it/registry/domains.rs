@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use core_domain::port::Infrastructure;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::{Value, json};
 
 use crate::world::{JobCommand, TARGET, World, any_target, operator, owner, platform_path};
@@ -39,12 +39,12 @@ impl DomainFixture {
         platform_path(&self.platform, &format!("/domains/{}", self.domain))
     }
 
-    async fn shown(&self, world: &World) -> Value {
+    async fn get_domain(&self, world: &World) -> Value {
         world.find_listed_domain(&self.platform, &self.domain).await
     }
 
     async fn status(&self, world: &World) -> String {
-        self.shown(world).await["status"]
+        self.get_domain(world).await["status"]
             .as_str()
             .unwrap()
             .to_owned()
@@ -52,7 +52,7 @@ impl DomainFixture {
 
     /// Returns the types of the missing DNS records.
     async fn missing(&self, world: &World) -> Vec<String> {
-        let shown = self.shown(world).await;
+        let shown = self.get_domain(world).await;
         let missing = shown["missingRecords"].as_array().unwrap().iter();
         missing
             .map(|record| record["type"].as_str().unwrap().to_owned())
@@ -81,7 +81,7 @@ impl DomainFixture {
 async fn a_domain_lists_its_missing_records_and_is_active_when_none_is_missing() {
     let world = World::new();
     let place = DomainFixture::of(&world).await;
-    let created = place.shown(&world).await;
+    let created = place.get_domain(&world).await;
     let now = "2027-01-15T08:00:05.000Z";
     let proof = created["missingRecords"][1]["value"].as_str().unwrap();
     let random = proof.strip_prefix("core-verification=").unwrap();
@@ -109,7 +109,7 @@ async fn a_domain_lists_its_missing_records_and_is_active_when_none_is_missing()
     assert_eq!(seen, ["WAITING", "the DNS records of shop.example.com"]);
     world.dns.add_txt(PROOF, proof);
     world.advance_and_run(60).await;
-    let active = place.shown(&world).await;
+    let active = place.get_domain(&world).await;
     let seen = ["status", "sslStatus", "verifiedAt"].map(|field| active[field].as_str().unwrap());
     assert_eq!(seen, ["active", "active", "2027-01-15T08:01:36.000Z"]);
     assert_eq!(active["missingRecords"], json!([]));
@@ -160,7 +160,7 @@ async fn an_apex_domain_is_verified_by_having_the_same_addresses_as_its_target()
 async fn a_wildcard_is_verified_by_a_record_below_its_parent_name() {
     let world = World::new();
     let place = DomainFixture::with(&world, "*.shop.example.com").await;
-    let missing = &place.shown(&world).await["missingRecords"];
+    let missing = &place.get_domain(&world).await["missingRecords"];
     let names = [0, 1].map(|at: usize| missing[at]["name"].as_str().unwrap());
     assert_eq!(names, ["*.shop.example.com", PROOF]);
     world.create_records(&place.platform, &place.domain).await;
@@ -176,7 +176,7 @@ async fn a_domain_without_records_for_seven_days_fails_and_can_be_verified_again
     world.advance_and_run(7 * DAY - 1).await;
     assert_eq!(place.status(&world).await, "verifying");
     world.advance_and_run(HOUR).await;
-    let failed = place.shown(&world).await;
+    let failed = place.get_domain(&world).await;
     assert_eq!(failed["status"], "failed");
     let first = place.job(&world).await;
     let seen = [&first["status"], &first["error"]["code"]];
@@ -234,7 +234,7 @@ async fn after_any_store_failure_a_domain_becomes_active_once() {
         };
         store.fail_call(call);
         // The failure interrupts the job. The assertions below check the state that it leaves.
-        let _ = world.worker().run_one(&Unsupervised).await;
+        let _ = world.worker().run_one(&NoSupervisor).await;
         if !store.has_failed() {
             assert!(call > 20, "a run has only {call} calls");
             return;
@@ -265,7 +265,7 @@ async fn operations_on_the_job_are_applied_to_the_domain() {
         assert_eq!(world.job(&job).await["status"], job_status);
         assert_eq!(place.status(&world).await, status, "{how:?}");
     }
-    let active = place.shown(&world).await;
+    let active = place.get_domain(&world).await;
     assert!(active["verifiedAt"].is_string());
     assert_eq!(active["missingRecords"], json!([]));
 }

@@ -165,9 +165,9 @@ struct Announcer(SealSignal, AccessSignal);
 impl CommitListener for Announcer {
     fn on_committed(&self, effects: &Effects) {
         if effects.contains(&Effect::AuditSealed) {
-            self.0.announce();
+            self.0.notify();
         }
-        effects.iter().for_each(|effect| self.1.announce(effect));
+        effects.iter().for_each(|effect| self.1.notify(effect));
     }
 }
 

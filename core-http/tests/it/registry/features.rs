@@ -58,13 +58,13 @@ impl Harness {
         asked.text("provisionJobId").to_owned()
     }
 
-    async fn shown(&self, feature: &str) -> Value {
+    async fn get_feature(&self, feature: &str) -> Value {
         let path = self.path(&format!("/features/{feature}"));
         self.world.get_record(&path).await.json
     }
 
     async fn status(&self, feature: &str) -> String {
-        self.shown(feature).await["status"]
+        self.get_feature(feature).await["status"]
             .as_str()
             .unwrap()
             .to_owned()
@@ -434,7 +434,7 @@ async fn a_superseded_job_changes_nothing() {
     world.operate(&first, JobCommand::Retry).await;
     assert_eq!(harness.status("search").await, "pending");
     world.run_jobs().await;
-    let shown = harness.shown("search").await;
+    let shown = harness.get_feature("search").await;
     assert_eq!(
         (&shown["status"], &shown["featureVersion"]),
         (&json!("active"), &json!("2"))
@@ -472,7 +472,7 @@ async fn a_feature_ends_with_its_environment_and_a_pending_activation_fails(worl
     for feature in ["active", "failed", "late"] {
         assert_eq!(harness.status(feature).await, "inactive", "{feature}");
     }
-    let elsewhere = harness.shown("active?env=stg").await;
+    let elsewhere = harness.get_feature("active?env=stg").await;
     assert_eq!(elsewhere["status"], "active");
     let left = world.provider.names();
     assert!(left.len() == 1 && left[0].ends_with("-stg"), "{left:?}");

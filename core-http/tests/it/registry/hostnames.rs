@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::kernel::{Caller, Limits};
 use core_domain::port::{Infrastructure, ObjectRequest, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
-use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::provisioning::NoSupervisor;
 use core_domain::use_case::registry::hostname_proofs::{CheckedProofs, check_proofs};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
@@ -79,19 +79,19 @@ impl PlatformFixture {
         entered.expect(201).id()
     }
 
-    async fn shown(&self, world: &World, record: &str) -> Value {
+    async fn get_dns_record(&self, world: &World, record: &str) -> Value {
         let path = platform_path(&self.platform, &format!("/dns/{record}"));
         world.get_record(&path).await.json
     }
 
     async fn status(&self, world: &World, record: &str) -> String {
-        let shown = self.shown(world, record).await;
+        let shown = self.get_dns_record(world, record).await;
         shown["status"].as_str().unwrap().to_owned()
     }
 
     /// Creates the missing TXT record that proves the ownership of the record's hostname.
     async fn prove(&self, world: &World, record: &str) {
-        let shown = self.shown(world, record).await;
+        let shown = self.get_dns_record(world, record).await;
         let missing = &shown["missingRecords"][0];
         assert_eq!(missing["type"], "TXT");
         let [name, value] = ["name", "value"].map(|field| missing[field].as_str().unwrap());
@@ -139,7 +139,7 @@ async fn a_record_of_a_tenant_is_served_from_its_proof_until_its_deletion() {
     let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     world.run_jobs().await;
-    let shown = shop.shown(&world, &record).await;
+    let shown = shop.get_dns_record(&world, &record).await;
     assert_eq!(shown["status"], "pending");
     assert_eq!(shown["missingRecords"][0]["name"], PROOF);
     assert_eq!(route_target(&world, HOSTNAME), None);
@@ -148,7 +148,7 @@ async fn a_record_of_a_tenant_is_served_from_its_proof_until_its_deletion() {
     assert_eq!(route_target(&world, HOSTNAME), None);
     shop.prove(&world, &record).await;
     world.advance_and_run(HOUR).await;
-    let shown = shop.shown(&world, &record).await;
+    let shown = shop.get_dns_record(&world, &record).await;
     assert_eq!(shown["status"], "active");
     assert_eq!(shown["missingRecords"], json!([]));
     assert_eq!(shown["cfRouteId"], format!("route-of-{HOSTNAME}"));
@@ -286,7 +286,7 @@ async fn a_restored_proof_ends_the_three_days() {
     let world = World::new();
     let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
-    let missing = shop.shown(&world, &record).await["missingRecords"][0]["value"].clone();
+    let missing = shop.get_dns_record(&world, &record).await["missingRecords"][0]["value"].clone();
     shop.prove(&world, &record).await;
     world.run_jobs().await;
     for _ in 0..3 {
@@ -412,7 +412,10 @@ async fn a_lost_hostname_is_not_served_even_if_the_job_that_took_it_fails() {
     assert_eq!(new.status(&world, &entered).await, "failed");
     assert_eq!(old.status(&world, &lost).await, "failed");
     assert_eq!(route_target(&world, HOSTNAME), None);
-    assert_eq!(old.shown(&world, &lost).await["cfRouteId"], Value::Null);
+    assert_eq!(
+        old.get_dns_record(&world, &lost).await["cfRouteId"],
+        Value::Null
+    );
 }
 
 #[tokio::test]
@@ -537,9 +540,9 @@ async fn a_record_that_is_deleted_while_its_route_is_restored_is_not_served() {
     });
     let worker = world.worker_on(Arc::new(deleting));
     while *waiting.lock().unwrap() == 0 {
-        let _ = worker.run_one(&Unsupervised).await.unwrap();
+        let _ = worker.run_one(&NoSupervisor).await.unwrap();
     }
     shop.delete(&world, &record).await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     assert_eq!(route_target(&world, HOSTNAME), None);
 }

@@ -54,7 +54,7 @@ async fn an_onboarding_creates_a_platform_with_a_tenant_and_resources_for_its_pe
     });
     assert_eq!(view, wanted);
     world.tick(1);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let view = world.onboarding_status(&caller, id).await.expect(200).json;
     let ended = fields(&view, ["status", "completedSteps", "error"]);
     assert_eq!(ended, [json!("COMPLETED"), json!(3), Value::Null]);
@@ -253,7 +253,7 @@ async fn an_onboarding_with_failed_infrastructure_keeps_its_platform_and_can_be_
             .expect(200)
             .json
     };
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let failed = view().await;
     let shown = [&failed["status"], &failed["error"]["code"]];
     assert_eq!(shown, ["FAILED", "PLATFORM_JOB_FAILED"]);
@@ -263,7 +263,7 @@ async fn an_onboarding_with_failed_infrastructure_keeps_its_platform_and_can_be_
     let job = world.jobs(platform).await[0]["jobId"].clone();
     for job in [job.as_str().unwrap(), started.text("jobId")] {
         world.operate(job, JobCommand::Retry).await;
-        world.settle_jobs().await;
+        world.finish_jobs().await;
     }
     let done = fields(&view().await, ["status", "error", "platformId"]);
     assert_eq!(done, [json!("COMPLETED"), Value::Null, json!(platform)]);

@@ -25,7 +25,7 @@ async fn a_platform_works_from_its_onboarding_to_its_removal(world: World) {
     let start = json!({ "platformName": "Engines", "slug": "engines" });
     let path = "/api/v1/onboarding/start";
     let started = world.registry.post(&person, path, start).await.expect(202);
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     let path = format!("/api/v1/onboarding/status/{}", started.text("onboardingId"));
     let view = world.registry.get(&person, &path).await.expect(200);
     assert_eq!(view.text("status"), "COMPLETED");

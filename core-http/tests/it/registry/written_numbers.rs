@@ -17,7 +17,13 @@ const SENT: &str = r#"{ "c": 9007199254740993, "a": 18446744073709551616,
 /// The same value as it is stored.
 const STORED: &str = r#"{"a":18446744073709551616,"b":[0.1234567890123456789012,-0,1.50,1E2,7.0,"1e2"],"c":9007199254740993}"#;
 
-async fn sent(api: &Api, caller: &Caller, to: (&str, &str), key: &str, body: String) -> Answer {
+async fn send_json_text(
+    api: &Api,
+    caller: &Caller,
+    to: (&str, &str),
+    key: &str,
+    body: String,
+) -> Answer {
     let request = Request::builder().method(to.0).uri(to.1);
     let request = request
         .header("content-type", "application/json")
@@ -39,7 +45,7 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
     let path = platform_path(&platform, "/config/features");
     let set = async |key: &str, value: &str| {
         let body = format!(r#"{{"configValue":{value}}}"#);
-        sent(&world.registry, &operator, ("PUT", &path), key, body).await
+        send_json_text(&world.registry, &operator, ("PUT", &path), key, body).await
     };
     let other = STORED.replace("551616", "551617");
     for (key, value, version) in [("1", SENT, 1), ("2", STORED, 1), ("3", &other, 2)] {
@@ -54,7 +60,7 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
     assert_field(&all, "features", &other);
     let body = r#"{"version":1}"#.to_owned();
     let back = ("POST", &*format!("{path}/rollback"));
-    let back = sent(&world.registry, &operator, back, "4", body).await;
+    let back = send_json_text(&world.registry, &operator, back, "4", body).await;
     assert_field(&back, "configValue", STORED);
     let first = world.get_record(&format!("{path}/history/1")).await;
     assert_field(&first, "configValue", STORED);
@@ -63,17 +69,17 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
     let path = platform_path(&platform, &format!("/entities/{tenant}/resources"));
     let resource = resource_body("engines-db").to_string();
     let resource = resource.replacen('{', &format!(r#"{{"config":{SENT},"#), 1);
-    let made = sent(&world.registry, &operator, ("POST", &path), "5", resource).await;
+    let made = send_json_text(&world.registry, &operator, ("POST", &path), "5", resource).await;
     assert_field(&made, "config", STORED);
     let path = platform_path(&platform, &format!("/resources/{}", made.id()));
     let body = r#"{"config":1e-7}"#.to_owned();
-    let changed = sent(&world.registry, &operator, ("PATCH", &path), "6", body).await;
+    let changed = send_json_text(&world.registry, &operator, ("PATCH", &path), "6", body).await;
     assert_field(&changed, "config", "1e-7");
     assert_field(&world.get_record(&path).await, "config", "1e-7");
 
     let path = "/api/v1/stacks";
     let web = r#"{"name":"web","displayName":"Web","description":"A shop","domain":"shops"}"#;
-    let created = sent(
+    let created = send_json_text(
         &world.stacks,
         &operator,
         ("POST", path),
@@ -84,7 +90,7 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
     let version =
         format!(r#"{{"version":"1.0.0","coreSdkVersion":"1.0.0","stackDefinition":{SENT}}}"#);
     let versions = ("POST", "/api/v1/stacks/web/versions");
-    let published = sent(&world.stacks, &operator, versions, "8", version).await;
+    let published = send_json_text(&world.stacks, &operator, versions, "8", version).await;
     let _ = published.expect(201);
     let shown = world
         .stacks
@@ -95,7 +101,7 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
     let person = world.sign_up("ada@example.org").await.caller();
     let path = ("POST", "/api/auth/organization/create");
     let acme = format!(r#"{{"name":"Acme","slug":"acme","metadata":{SENT}}}"#);
-    let created = sent(&world.iam, &person, path, "9", acme).await;
+    let created = send_json_text(&world.iam, &person, path, "9", acme).await;
     assert_field(&created, "metadata", STORED);
     let listed = world.iam.get(&person, "/api/auth/organization/list").await;
     assert_eq!(listed.json[0]["metadata"], STORED);

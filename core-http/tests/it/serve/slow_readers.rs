@@ -21,16 +21,16 @@ const SHORT: Duration = Duration::from_millis(200);
 const PIECE: &[u8] = &[b'x'; 64 * 1024];
 
 /// Sends a message when it is dropped.
-struct Dropped(mpsc::UnboundedSender<()>);
+struct DropNotifier(mpsc::UnboundedSender<()>);
 
-impl Drop for Dropped {
+impl Drop for DropNotifier {
     fn drop(&mut self) {
         let _ = self.0.send(());
     }
 }
 
 /// Returns a response body of this many pieces.
-fn large(pieces: usize, dropped: Dropped) -> Body {
+fn large(pieces: usize, dropped: DropNotifier) -> Body {
     let stream = futures_util::stream::unfold((0, dropped), move |(n, dropped)| async move {
         let frame = Ok::<_, BoxError>(Frame::data(Bytes::from_static(PIECE)));
         (n < pieces).then_some((frame, (n + 1, dropped)))
@@ -49,7 +49,7 @@ async fn a_client_that_never_reads_is_disconnected_while_others_are_served() {
         let sender = sender.clone();
         async move {
             match request.uri().path() {
-                "/large" => Ok(Response::new(large(4_096, Dropped(sender)))),
+                "/large" => Ok(Response::new(large(4_096, DropNotifier(sender)))),
                 _ => echo_length(request).await,
             }
         }
@@ -74,7 +74,7 @@ async fn a_client_that_reads_slowly_gets_its_complete_response() {
     let pieces = 512;
     let (sender, _dropped) = mpsc::unbounded_channel();
     let service = service_fn(move |_: Request<IncomingBody>| {
-        let body = large(pieces, Dropped(sender.clone()));
+        let body = large(pieces, DropNotifier(sender.clone()));
         async move { Ok::<_, Infallible>(Response::new(body)) }
     });
     let server = Server::start(service, options).await;

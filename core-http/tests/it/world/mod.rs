@@ -31,7 +31,7 @@ use core_domain::port::{Infrastructure, Persisted, Within, transact};
 use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
 use core_domain::use_case::cli;
-use core_domain::use_case::provisioning::{Kinds, Outcome, Unsupervised, Worker};
+use core_domain::use_case::provisioning::{Kinds, NoSupervisor, Outcome, Worker};
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
 use core_http::iam::{IamConfig, IamOptions};
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// Returns the same services with the records and the time of an image, an empty provider and an empty DNS.
-    pub(crate) fn restored(self, image: &WorldImage) -> Self {
+    pub(crate) fn with_image(self, image: &WorldImage) -> Self {
         self.clock.set(image.now);
         self.with_store(OpenStore::over_memory(image.rows.copy()))
     }
@@ -299,7 +299,7 @@ impl World {
     /// call was reached. Afterwards the store no longer fails.
     pub(crate) async fn run_one_failing(&self, store: &FaultStore, call: u32) -> bool {
         store.fail_call(call);
-        let _ = self.worker().run_one(&Unsupervised).await;
+        let _ = self.worker().run_one(&NoSupervisor).await;
         let failed = store.has_failed();
         store.fail_call(u32::MAX);
         failed
@@ -309,7 +309,7 @@ impl World {
     pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
         let worker = self.worker_on(provider);
         for _ in 0..1000 {
-            if worker.run_one(&Unsupervised).await.unwrap() == Outcome::Idle {
+            if worker.run_one(&NoSupervisor).await.unwrap() == Outcome::Idle {
                 return;
             }
         }
@@ -317,7 +317,7 @@ impl World {
     }
 
     /// Runs jobs and timers 20 times, 6 seconds apart, so that waiting jobs end too.
-    pub(crate) async fn settle_jobs(&self) {
+    pub(crate) async fn finish_jobs(&self) {
         for _ in 0..20 {
             self.run_jobs().await;
             self.tick(6);

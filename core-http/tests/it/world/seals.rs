@@ -22,7 +22,7 @@ impl World {
             let sealed = seal(&cx, self.app.store.as_ref(), key).await.unwrap();
             entries += sealed.entries;
             if !sealed.has_more {
-                self.app.sealed.announce();
+                self.app.sealed.notify();
                 return entries;
             }
         }
@@ -92,7 +92,10 @@ impl World {
     ) -> u64 {
         self.store_location.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
-        let changed = tx.update(unprotected::<R>(), &filter, set).await.unwrap();
+        let changed = tx
+            .update(unprotected_table::<R>(), &filter, set)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         changed
     }
@@ -101,7 +104,7 @@ impl World {
     pub(crate) async fn erase<R: Tabular>(&self, filter: Filter) -> u64 {
         self.store_location.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
-        let erased = tx.delete(unprotected::<R>(), &filter).await.unwrap();
+        let erased = tx.delete(unprotected_table::<R>(), &filter).await.unwrap();
         tx.commit().await.unwrap();
         erased
     }
@@ -117,7 +120,7 @@ impl World {
 }
 
 /// Returns the table of a record without its append-only protection.
-fn unprotected<R: Tabular>() -> &'static Table {
+fn unprotected_table<R: Tabular>() -> &'static Table {
     let table = R::TABLE;
     Box::leak(Box::new(Table {
         name: table.name,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, transact};
 use core_domain::shared::{AuditEntry, ChangeEvent};
 use core_domain::use_case::shared::webhook::{
-    DeliveryResult, DispatchLimits, claim_deliveries, fan_out, settle_delivery,
+    DeliveryResult, DispatchLimits, claim_deliveries, fan_out, store_delivery_result,
 };
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ impl World {
         {
             let request = claimed.request(&self.app.cipher).unwrap();
             let result = DeliveryResult::Tried(reply(&request), 7);
-            settle_delivery(&cx, store, &claimed, &result)
+            store_delivery_result(&cx, store, &claimed, &result)
                 .await
                 .unwrap();
             requests.push(request);

@@ -7,7 +7,7 @@ use core_storage::sql::ddl::{Dialect, Index, ProtectionTrigger, guards_of, index
 use core_storage::{Column, Table, Type, Value};
 
 use crate::decisions::Decisions;
-use crate::schema::{ExistingColumn, ExistingTable, Schema, normalized};
+use crate::schema::{ExistingColumn, ExistingTable, Schema, normalize_sql};
 
 /// The change of one table.
 #[derive(Debug)]
@@ -185,8 +185,9 @@ fn compare_indexes(alteration: &mut Alteration, existing: &BTreeMap<String, Stri
 
 fn compare_guards(table: &Table, existing: &BTreeMap<String, String>) -> Guards {
     let of_name = guards_of(table.name, Dialect::Sqlite);
-    let exists =
-        |guard: &ProtectionTrigger| existing.get(&guard.name) == Some(&normalized(&guard.create));
+    let exists = |guard: &ProtectionTrigger| {
+        existing.get(&guard.name) == Some(&normalize_sql(&guard.create))
+    };
     match (table.append_only, of_name.iter().all(exists)) {
         (true, true) => Guards::Stay,
         (true, false) => Guards::Create,
@@ -202,7 +203,7 @@ fn compare_guards(table: &Table, existing: &BTreeMap<String, String>) -> Guards 
 }
 
 fn same(index: &Index, sql: &str) -> bool {
-    normalized(&index.create(false)) == sql
+    normalize_sql(&index.create(false)) == sql
 }
 
 /// Returns the type in the database, where JSON is stored as text.
@@ -227,7 +228,7 @@ impl Alteration {
 
 impl Change {
     /// Returns descriptions of the data that the change deletes.
-    pub(crate) fn lost(&self) -> Vec<String> {
+    pub(crate) fn deleted_data(&self) -> Vec<String> {
         match self {
             Self::Drop(table) => vec![format!("the rows of {table}")],
             Self::Alter(alteration) => {

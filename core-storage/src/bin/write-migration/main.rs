@@ -106,7 +106,7 @@ fn write_migration(args: Args) -> Result<String, WriteError> {
     };
     let files = write::write(&args.folder, &args.name, &plan)?;
     let mut report: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
-    for lost in plan.changes.iter().flat_map(diff::Change::lost) {
+    for lost in plan.changes.iter().flat_map(diff::Change::deleted_data) {
         report.push(format!("deletes {lost}; to rename instead, edit the files"));
     }
     report.extend(files.iter().map(|file| format!("wrote {}", file.display())));

@@ -1,7 +1,8 @@
 //! Renders changes as SQL.
 
 use core_storage::sql::ddl::{
-    Dialect, check, column_definition, create, create_table, guards, guards_of, indexes, quoted,
+    Dialect, check, column_definition, create, create_table, guards, guards_of, indexes,
+    quote_ident,
 };
 use core_storage::{Column, Type};
 
@@ -17,7 +18,7 @@ pub(crate) fn render(changes: &[Change], dialect: Dialect) -> String {
 
 fn render_change(change: &Change, dialect: Dialect) -> String {
     match change {
-        Change::Drop(table) => format!("DROP TABLE {};\n", quoted(table)),
+        Change::Drop(table) => format!("DROP TABLE {};\n", quote_ident(table)),
         Change::Create(table) => create(table, dialect, false),
         Change::Alter(alteration) if dialect == Dialect::Sqlite && alteration.needs_rebuild() => {
             rebuild(alteration)
@@ -29,15 +30,15 @@ fn render_change(change: &Change, dialect: Dialect) -> String {
 /// Renders `ALTER TABLE` statements: for all changes in Postgres, and in SQLite for those that need no rebuild, see
 /// [`Alteration::needs_rebuild`].
 fn alter(alteration: &Alteration, dialect: Dialect) -> String {
-    let table = quoted(alteration.table.name);
+    let table = quote_ident(alteration.table.name);
     let mut text = String::new();
     for index in &alteration.dropped_indexes {
-        text.push_str(&format!("DROP INDEX {};\n", quoted(index)));
+        text.push_str(&format!("DROP INDEX {};\n", quote_ident(index)));
     }
     for column in &alteration.dropped_columns {
         text.push_str(&format!(
             "ALTER TABLE {table} DROP COLUMN {};\n",
-            quoted(column)
+            quote_ident(column)
         ));
     }
     for added in &alteration.added_columns {
@@ -73,7 +74,7 @@ fn add_column(table: &str, added: &AddedColumn, dialect: Dialect) -> String {
     let Some(default) = &added.default else {
         return format!("ALTER TABLE {table} ADD COLUMN {definition}{check};\n");
     };
-    let (name, default) = (quoted(added.column.name), literal(default, dialect));
+    let (name, default) = (quote_ident(added.column.name), literal(default, dialect));
     format!(
         "ALTER TABLE {table} ADD COLUMN {definition}{check} DEFAULT {default};\n\
          ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT;\n"
@@ -83,7 +84,7 @@ fn add_column(table: &str, added: &AddedColumn, dialect: Dialect) -> String {
 /// Renders a change of the type and nullability of a column in Postgres.
 fn change_column(table: &str, changed: &ChangedColumn) -> String {
     let column = changed.column;
-    let name = quoted(column.name);
+    let name = quote_ident(column.name);
     let mut text = String::new();
     if changed.changes_type() {
         let of = Dialect::Postgres.type_name(column.kind);
@@ -113,8 +114,8 @@ fn change_column(table: &str, changed: &ChangedColumn) -> String {
 fn rebuild(alteration: &Alteration) -> String {
     let table = alteration.table;
     let new_name = format!("new_{}", table.name);
-    let (new, old) = (quoted(&new_name), quoted(table.name));
-    let names: Vec<String> = table.columns.iter().map(|c| quoted(c.name)).collect();
+    let (new, old) = (quote_ident(&new_name), quote_ident(table.name));
+    let names: Vec<String> = table.columns.iter().map(|c| quote_ident(c.name)).collect();
     let values: Vec<String> = table
         .columns
         .iter()
@@ -143,7 +144,7 @@ fn rebuilt_value(alteration: &Alteration, column: &Column) -> String {
     }
     let mut changed = alteration.changed_columns.iter();
     let Some(changed) = changed.find(|changed| changed.column == column) else {
-        return quoted(column.name);
+        return quote_ident(column.name);
     };
     let value = convert(changed, Dialect::Sqlite);
     match &changed.default {
@@ -155,7 +156,7 @@ fn rebuilt_value(alteration: &Alteration, column: &Column) -> String {
 /// Returns the expression that converts a changed column to its new type. NULL stays NULL. Text that is not a value of
 /// the new type makes the migration fail. In SQLite it fails because a `STRICT` column rejects the value.
 fn convert(changed: &ChangedColumn, dialect: Dialect) -> String {
-    let name = quoted(changed.column.name);
+    let name = quote_ident(changed.column.name);
     let to = stored_type(changed.column.kind);
     match (changed.from, to, dialect) {
         (Type::Int, Type::Bool, _) => format!("{name} <> 0"),

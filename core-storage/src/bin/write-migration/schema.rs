@@ -101,13 +101,13 @@ fn read_statements(
     )?;
     let named = |row: &Row<'_>| {
         let sql: String = row.get(1)?;
-        Ok((row.get(0)?, normalized(&sql)))
+        Ok((row.get(0)?, normalize_sql(&sql)))
     };
     statement.query_map([kind, table], named)?.collect()
 }
 
 /// Normalizes a statement for a comparison: single spaces, no semicolon.
-pub(crate) fn normalized(sql: &str) -> String {
+pub(crate) fn normalize_sql(sql: &str) -> String {
     let words: Vec<&str> = sql.split_whitespace().collect();
     words.join(" ").trim_end_matches(';').to_owned()
 }

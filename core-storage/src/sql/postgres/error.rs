@@ -42,7 +42,7 @@ impl PostgresError {
     /// Describes an error that the server reported. The message of a data exception is omitted, because it may contain
     /// row data. Do not pass details, hints and contexts, which may contain it too.
     #[must_use]
-    pub fn reported(sqlstate: &str, message: &str) -> Self {
+    pub fn of_server(sqlstate: &str, message: &str) -> Self {
         let text = if sqlstate.starts_with("22") {
             format!("data exception (SQLSTATE {sqlstate})")
         } else {

@@ -47,7 +47,7 @@ pub async fn migrate<C: MigrationConnection>(
     }
     connection.run(LOCK).await?;
     if let Some(schema) = schema {
-        let create = format!("CREATE SCHEMA IF NOT EXISTS {}", ddl::quoted(schema));
+        let create = format!("CREATE SCHEMA IF NOT EXISTS {}", ddl::quote_ident(schema));
         connection.run(&create).await?;
     }
     connection.run(migrations::MIGRATIONS_TABLE).await?;

@@ -13,7 +13,7 @@
 //!   program see the search path of the pool. On SQLite the names of the tables must differ from those of the suite.
 
 use core_domain::access::authorize_organization;
-use core_domain::kernel::{Name, Slug, grant};
+use core_domain::kernel::{Name, Slug, permission};
 use core_domain::registry::{CreatePlatform, Tier};
 use core_domain::use_case::registry::platform;
 use core_suite::units::rusqlite::{Connection, params};
@@ -110,7 +110,7 @@ async fn add(units: &Units, database: &Database, email: &str, slug: &str) -> Res
     let add = units.transact(|unit, _| {
         Box::pin(async move {
             let cx = units.context();
-            let scope = authorize_organization::<grant::PlatformCreate>(cx, unit).await?;
+            let scope = authorize_organization::<permission::PlatformCreate>(cx, unit).await?;
             let platform = platform::create(cx, &scope, unit, command.clone()).await?;
             database.insert(unit, email, platform.id.as_str()).await
         })

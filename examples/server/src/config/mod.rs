@@ -70,7 +70,7 @@ impl Config {
         let environment: Vec<_> = environment.into_iter().collect();
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let search_path = path.map(|(_, folders)| folders.clone());
-        let sources = sources::merged(cli, matches, environment)?;
+        let sources = sources::merge(cli, matches, environment)?;
         let options: Options = sources.extract().map_err(Box::new)?;
         Self::check(
             options,

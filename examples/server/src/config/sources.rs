@@ -23,7 +23,7 @@ const SECRETS: [&str; 6] = [
 ///
 /// # Errors
 /// [`ConfigError`] if the file does not exist, or if a `--set` has no value.
-pub(super) fn merged(
+pub(super) fn merge(
     cli: &Cli,
     matches: &ArgMatches,
     environment: impl IntoIterator<Item = (String, String)>,

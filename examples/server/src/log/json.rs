@@ -173,7 +173,7 @@ impl Visit for Members<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.member(field, |line| {
             line.push('"');
-            write!(Escaped(line), "{value:?}")?;
+            write!(JsonEscaper(line), "{value:?}")?;
             line.push('"');
             Ok(())
         });
@@ -204,15 +204,15 @@ fn write_number(line: &mut String, number: f64) -> fmt::Result {
 
 fn write_text(line: &mut String, text: &str) -> fmt::Result {
     line.push('"');
-    Escaped(line).write_str(text)?;
+    JsonEscaper(line).write_str(text)?;
     line.push('"');
     Ok(())
 }
 
 /// Writes text with JSON string escapes, without the quotes.
-struct Escaped<'l>(&'l mut String);
+struct JsonEscaper<'l>(&'l mut String);
 
-impl Write for Escaped<'_> {
+impl Write for JsonEscaper<'_> {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
         let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
         // Almost no text contains a special character, and checking all bytes without a branch is fastest.

@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     /// An output that waits until the other end of its channel is dropped.
-    struct Gated {
+    struct GatedOutput {
         opened: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Write for Gated {
+    impl Write for GatedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.opened.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
@@ -94,10 +94,10 @@ mod tests {
         }
     }
 
-    fn gated() -> (Gated, Sender<()>, Arc<Mutex<Vec<u8>>>) {
+    fn gated_output() -> (GatedOutput, Sender<()>, Arc<Mutex<Vec<u8>>>) {
         let (gate, opened) = channel();
         let written = Arc::default();
-        let output = Gated {
+        let output = GatedOutput {
             opened,
             written: Arc::clone(&written),
         };
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_log_that_waits_writes_all_lines_in_order() {
-        let (output, gate, written) = gated();
+        let (output, gate, written) = gated_output();
         let (mut writer, mut guard) = start_writer(output, false, 10);
         let logging = std::thread::spawn(move || write_lines(&mut writer, 10_000));
         drop(gate);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_full_lossy_log_drops_and_counts_lines() {
-        let (output, gate, written) = gated();
+        let (output, gate, written) = gated_output();
         let (mut writer, mut guard) = start_writer(output, true, 10);
         write_lines(&mut writer, 10_000);
         drop(gate);

@@ -237,14 +237,14 @@ impl State {
         next.lane.update_state(NOW);
         next.jobs[which as usize] = Some(job);
         if which == Which::Undo {
-            next.follow_undo()?;
+            next.apply_undo_progress()?;
         }
         next.check()?;
         Ok(next)
     }
 
     /// Applies the progress of the undo job to the undone job.
-    fn follow_undo(&mut self) -> Result<(), String> {
+    fn apply_undo_progress(&mut self) -> Result<(), String> {
         let [Some(work), Some(undo)] = &mut self.jobs else {
             return Ok(());
         };

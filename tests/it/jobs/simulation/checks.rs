@@ -57,7 +57,7 @@ impl Simulation {
         let made = self.world.provider.names();
         for job in now(self.world.jobs()) {
             let stopped =
-                |kind: FailureKind| kind == FailureKind::Cancelled || kind.opens_dlq_entry();
+                |kind: FailureKind| kind == FailureKind::Cancelled || kind.opens_dead_letter();
             let there = |step: &str| made.contains(&format!("{}-{step}", job.id));
             let is_older = |step: &str| self.older.contains(&format!("{}-{step}", job.id));
             match job.status {

@@ -86,7 +86,7 @@ async fn write_without_fence(
 
 /// Reaps jobs based on a stale read of the expired leases.
 pub(super) async fn reap_blindly(world: &Engine, rng: &Rng) {
-    let expired = expired(world).await.unwrap_or_default();
+    let expired = list_expired_jobs(world).await.unwrap_or_default();
     rng.pause(8).await;
     for job in &expired {
         // If the store fails, the next run handles the job.
@@ -94,7 +94,7 @@ pub(super) async fn reap_blindly(world: &Engine, rng: &Rng) {
     }
 }
 
-async fn expired(world: &Engine) -> Result<Vec<Job>, StoreError> {
+async fn list_expired_jobs(world: &Engine) -> Result<Vec<Job>, StoreError> {
     let mut uow = world.store.begin(Mode::Read).await?;
     let ended = JobLeaseQuery::ExpiredAt(uow.now().await?);
     let leases = JobLease::repository(uow.repositories(RecordKey::for_tests()));

@@ -27,7 +27,8 @@ struct Limits {
 impl Supervisor for Limits {
     async fn attempt(&self, _: &Claim, _: Duration, mut work: StepFuture<'_>) -> StepEnd {
         std::future::poll_fn(|cx| {
-            let held_for = self.provider.elapsed() - self.claims_since.load(Ordering::SeqCst);
+            let held_for =
+                self.provider.elapsed_seconds() - self.claims_since.load(Ordering::SeqCst);
             if held_for > DEFAULT_LEASE.as_secs() {
                 return Poll::Ready(StepEnd::LeaseLost);
             }
@@ -86,7 +87,7 @@ async fn work(world: Arc<Engine>, rng: Rng, limits: Limits, mutant: Mutant) {
     while !limits.is_stopping() {
         limits
             .claims_since
-            .store(world.provider.elapsed(), Ordering::SeqCst);
+            .store(world.provider.elapsed_seconds(), Ordering::SeqCst);
         if mutant != Mutant::NoFence {
             // A failing store ends the work on the job. The job is recovered when its lease expires.
             let _ = worker.run_one(&limits).await;

@@ -27,8 +27,8 @@ fn contract() -> Contract {
     Contract::read(Path::new(DOCUMENT)).unwrap()
 }
 
-/// Returns the listed operations: their methods and path templates.
-fn listed() -> Vec<(&'static str, &'static str)> {
+/// Returns the operations that the documentation lists: their methods and path templates.
+fn documented_operations() -> Vec<(&'static str, &'static str)> {
     let lines = DOCUMENTATION
         .lines()
         .filter_map(|line| line.strip_prefix("//! "));
@@ -58,7 +58,7 @@ fn literals(template: &str, path: &str) -> Option<usize> {
 
 #[tokio::test]
 async fn documentation_lists_the_operations() {
-    let (listed, mut driven) = (listed(), BTreeSet::new());
+    let (listed, mut driven) = (documented_operations(), BTreeSet::new());
     for exchange in drive().await {
         let recorded = &exchange.recorded;
         let matching = listed.iter().filter_map(|(method, path)| {
@@ -79,7 +79,7 @@ async fn other_operations_are_refused() {
     let world = World::start().await;
     world.upload("w", json!({})).await.result();
     world.create_project("site").await;
-    let listed: BTreeSet<_> = listed().into_iter().collect();
+    let listed: BTreeSet<_> = documented_operations().into_iter().collect();
     for operation in contract.operations() {
         let (method, path) = operation.split_once(' ').unwrap();
         if listed.contains(&(method, path)) {

@@ -44,11 +44,11 @@ struct CallState {
     _turn: OwnedSemaphorePermit,
     memory: Arc<Semaphore>,
     max_bytes: usize,
-    reserved: Mutex<Reserved>,
+    reserved: Mutex<Reservation>,
 }
 
 #[derive(Debug, Default)]
-struct Reserved {
+struct Reservation {
     bytes: usize,
     units: Option<OwnedSemaphorePermit>,
 }

@@ -41,7 +41,7 @@ async fn world(limits: BindingLimits) -> World {
 impl World {
     async fn run(&self, sql: &str, params: Vec<SqlValue>) -> Result<Value, LocalError> {
         let call = Calls::new(self.limits).acquire().await.unwrap();
-        let execution = Execution::shared(self.limits);
+        let execution = Execution::with_shared_threads(self.limits);
         let sql = sql.to_owned();
         let queries = vec![Query { sql, params }];
         let text = d1_query::run(&self.path, &execution, queries, RowFormat::Rows, call).await?;
@@ -54,7 +54,7 @@ impl World {
     }
 
     /// Returns the message of the limit that a statement exceeds.
-    async fn exceeded(&self, sql: &str) -> String {
+    async fn limit_error(&self, sql: &str) -> String {
         match self.rows(sql).await {
             Err(LocalError::Limit(message)) => message,
             other => panic!("{sql}: {other:?}"),
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Returns the SQLite message for a refused statement.
-    async fn refused(&self, sql: &str) -> String {
+    async fn sqlite_error(&self, sql: &str) -> String {
         match self.rows(sql).await {
             Err(LocalError::Sqlite(error)) => error.to_string(),
             other => panic!("{sql}: {other:?}"),
@@ -77,7 +77,9 @@ async fn endless_select_stops_at_the_row_limit() {
         ..BindingLimits::default()
     })
     .await;
-    let message = world.exceeded(&format!("{ENDLESS} SELECT i FROM n")).await;
+    let message = world
+        .limit_error(&format!("{ENDLESS} SELECT i FROM n"))
+        .await;
     assert!(message.contains("10 rows"), "{message}");
     let ten = world
         .rows(&format!("{ENDLESS} SELECT i FROM n LIMIT 10"))
@@ -95,7 +97,7 @@ async fn endless_select_stops_at_the_size_limit() {
     .await;
     for cell in ["hex(randomblob(1000))", "randomblob(1000)", "i"] {
         let message = world
-            .exceeded(&format!("{ENDLESS} SELECT {cell} FROM n"))
+            .limit_error(&format!("{ENDLESS} SELECT {cell} FROM n"))
             .await;
         assert!(message.contains("1000000 bytes"), "{message}");
     }
@@ -108,7 +110,9 @@ async fn results_respect_the_memory_limit_of_the_worker() {
         ..BindingLimits::default()
     })
     .await;
-    let message = world.exceeded(&format!("{ENDLESS} SELECT i FROM n")).await;
+    let message = world
+        .limit_error(&format!("{ENDLESS} SELECT i FROM n"))
+        .await;
     assert!(message.contains("65536 bytes"), "{message}");
 }
 
@@ -120,7 +124,7 @@ async fn rows_of_earlier_statements_count_toward_the_limit() {
     })
     .await;
     let sql = format!("{ENDLESS} SELECT i FROM n; SELECT 1");
-    assert!(world.exceeded(&sql).await.contains("10 rows"));
+    assert!(world.limit_error(&sql).await.contains("10 rows"));
     assert_eq!(
         world.rows("SELECT 1; SELECT 2").await.unwrap(),
         json!([[2]])
@@ -141,7 +145,7 @@ async fn statement_stops_after_the_call_timeout() {
         format!("{ENDLESS} INSERT INTO t SELECT i FROM n"),
     ];
     for sql in endless {
-        let message = world.exceeded(&sql).await;
+        let message = world.limit_error(&sql).await;
         assert!(message.contains("0.1 seconds"), "{message}");
     }
     assert!(started.elapsed() < Duration::from_secs(20));
@@ -171,7 +175,7 @@ async fn database_size_is_limited() {
     })
     .await;
     let grow = format!("{ENDLESS} INSERT INTO t SELECT randomblob(1000) FROM n");
-    let message = world.exceeded(&grow).await;
+    let message = world.limit_error(&grow).await;
     assert!(message.contains("102400 bytes"), "{message}");
     world.rows("INSERT INTO t VALUES (1)").await.unwrap();
     assert!(std::fs::metadata(&world.path).unwrap().len() <= 100 * 1024);
@@ -222,7 +226,7 @@ async fn statements_cannot_reveal_paths_or_access_other_files() {
         "BEGIN",
         "SAVEPOINT s",
     ] {
-        let message = world.refused(sql).await;
+        let message = world.sqlite_error(sql).await;
         assert!(!message.contains(path), "{sql}: {message}");
     }
     let missing = World {

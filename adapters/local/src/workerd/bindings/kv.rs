@@ -269,7 +269,7 @@ mod tests {
     use crate::limits::BindingLimits;
     use crate::workerd::bindings::calls::Calls;
 
-    async fn written(form: Option<&str>, with_metadata: bool, value: &[u8]) -> Option<String> {
+    async fn entry_json(form: Option<&str>, with_metadata: bool, value: &[u8]) -> Option<String> {
         let calls = Calls::new(BindingLimits {
             memory_bytes: 4096,
             ..BindingLimits::default()
@@ -293,19 +293,19 @@ mod tests {
     #[tokio::test]
     async fn json_value_is_returned_unchanged() {
         let text = r#"{ "b": 1.0e0, "a": [{}, {}] }"#;
-        let json = written(Some("json"), false, text.as_bytes()).await;
+        let json = entry_json(Some("json"), false, text.as_bytes()).await;
         assert_eq!(json.as_deref(), Some(text));
-        let with_metadata = written(Some("json"), true, b"[1]").await;
+        let with_metadata = entry_json(Some("json"), true, b"[1]").await;
         let expected = r#"{"value":[1],"metadata":{"m":1.0}}"#;
         assert_eq!(with_metadata.as_deref(), Some(expected));
-        assert_eq!(written(Some("json"), false, b"{").await, None);
+        assert_eq!(entry_json(Some("json"), false, b"{").await, None);
     }
 
     #[tokio::test]
     async fn text_reserves_memory_for_its_escapes() {
-        let quoted = written(None, false, b"a\"\n\x01").await;
+        let quoted = entry_json(None, false, b"a\"\n\x01").await;
         assert_eq!(quoted.as_deref(), Some(r#""a\"\n\u0001""#));
-        assert_eq!(written(None, false, &[1; 1000]).await, None);
-        assert!(written(None, false, &[b'a'; 1000]).await.is_some());
+        assert_eq!(entry_json(None, false, &[1; 1000]).await, None);
+        assert!(entry_json(None, false, &[b'a'; 1000]).await.is_some());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::token::{TokenOutcome, TokenRefusal, issue};
 use crate::access::{
-    Batches, Covers, PersonScope, PublicScope, SessionScope, audited, unaudited, unowned,
+    Batches, Covers, PersonScope, PublicScope, SessionScope, audited, unaudited, unowned_records,
 };
 use crate::iam::{
     DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, DevicePoll,
@@ -89,7 +89,7 @@ async fn find(
     device_code: &str,
 ) -> Result<Option<Stored<DeviceAuthorization>>> {
     let with_code = DeviceAuthorizationQuery::WithDeviceCode(TokenHash::of(device_code));
-    let devices = unowned::<DeviceAuthorization>(uow);
+    let devices = unowned_records::<DeviceAuthorization>(uow);
     let found = devices.first(&with_code).await?;
     Ok(found.filter(|device| device.client_id == client))
 }
@@ -146,7 +146,7 @@ async fn issue_first_tokens(
     device: &Stored<DeviceAuthorization>,
 ) -> Result<TokenOutcome> {
     let user = match &device.user_id {
-        Some(user) => unowned::<User>(uow).find(user).await?,
+        Some(user) => unowned_records::<User>(uow).find(user).await?,
         None => None,
     };
     let Some(user) = user else {
@@ -225,7 +225,7 @@ pub(in crate::use_case::iam) async fn revoke_approvals(
 ) -> Result<()> {
     let approved = DeviceAuthorizationQuery::ApprovedBy(user.clone());
     let mut devices = Batches::<DeviceAuthorization>::of(approved);
-    while let Some(batch) = devices.next(unowned(uow)).await? {
+    while let Some(batch) = devices.next(unowned_records(uow)).await? {
         for device in batch {
             revoke(cx, scope, uow, &device).await?;
         }
@@ -256,7 +256,7 @@ pub async fn list_approved(
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<DeviceAuthorization>>> {
     let approved = DeviceAuthorizationQuery::ApprovedBy(scope.user_id().clone());
-    let mut devices = unowned::<DeviceAuthorization>(uow)
+    let mut devices = unowned_records::<DeviceAuthorization>(uow)
         .list(&approved, MAX_LISTED)
         .await?;
     let now = uow.now().await?;
@@ -274,7 +274,7 @@ pub async fn revoke_approval(
     uow: &mut dyn UnitOfWork,
     id: &DeviceAuthorizationId,
 ) -> Result<()> {
-    let device = unowned::<DeviceAuthorization>(uow).get(id).await?;
+    let device = unowned_records::<DeviceAuthorization>(uow).get(id).await?;
     let is_approved = device.status == DeviceStatus::Approved;
     if !is_approved || device.user_id.as_ref() != Some(scope.user_id()) {
         return Err(Error::NotFound(DeviceAuthorization::KIND));
@@ -288,17 +288,19 @@ async fn find_for_decision(
     uow: &mut dyn UnitOfWork,
     code: &UserCode,
 ) -> Result<(Stored<Session>, Stored<DeviceAuthorization>)> {
-    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = unowned_records::<Session>(uow)
+        .find(scope.session_id())
+        .await?;
     let session = session.ok_or(Error::Unauthorized)?;
     if session.client_id.is_some() {
         return Err(Error::Forbidden);
     }
-    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    let user = unowned_records::<User>(uow).find(&session.user_id).await?;
     if user.is_none_or(|user| user.banned_at.is_some()) {
         return Err(TokenRefusal::AccessDenied.into());
     }
     let with_code = DeviceAuthorizationQuery::WithUserCode(code.clone());
-    let device = unowned::<DeviceAuthorization>(uow)
+    let device = unowned_records::<DeviceAuthorization>(uow)
         .first(&with_code)
         .await?;
     let device = device.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;

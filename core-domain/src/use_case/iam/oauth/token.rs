@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned};
+use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned_records};
 use crate::iam::{
     ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, AccessTokenQuery, DeviceAuthorization,
     DeviceAuthorizationQuery, OAuthClient, REFRESH_TOKEN_PREFIX, RefreshDecision, RefreshToken,
@@ -26,10 +26,12 @@ async fn find(
     refresh_token: &str,
 ) -> Result<Option<(Stored<RefreshToken>, Stored<Session>)>> {
     let hash = TokenHash::of(refresh_token);
-    let Some(token) = unowned::<RefreshToken>(uow).find(&hash).await? else {
+    let Some(token) = unowned_records::<RefreshToken>(uow).find(&hash).await? else {
         return Ok(None);
     };
-    let session = unowned::<Session>(uow).find(&token.session_id).await?;
+    let session = unowned_records::<Session>(uow)
+        .find(&token.session_id)
+        .await?;
     let session = session.filter(|session| session.client_id == Some(client));
     Ok(session.map(|session| (token, session)))
 }
@@ -67,12 +69,12 @@ pub async fn refresh(
     };
     let now = uow.now().await?;
     let over = session.validity(now) == SessionValidity::Expired;
-    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    let user = unowned_records::<User>(uow).find(&session.user_id).await?;
     if over || user.is_none_or(|user| user.banned_at.is_some()) {
         return invalid;
     }
     let successor = match &token.successor_hash {
-        Some(successor) => unowned::<RefreshToken>(uow).find(successor).await?,
+        Some(successor) => unowned_records::<RefreshToken>(uow).find(successor).await?,
         None => None,
     };
     match token.decide_refresh(successor.as_deref(), now) {
@@ -113,7 +115,10 @@ async fn clear_sealed_successor(uow: &mut dyn UnitOfWork, token: &RefreshToken) 
     let Some(predecessor) = &token.predecessor_hash else {
         return Ok(());
     };
-    if let Some(predecessor) = unowned::<RefreshToken>(uow).find(predecessor).await? {
+    if let Some(predecessor) = unowned_records::<RefreshToken>(uow)
+        .find(predecessor)
+        .await?
+    {
         let mut next = predecessor.edit();
         next.sealed_successor = None;
         unaudited::replace(uow, &predecessor, next).await?;
@@ -141,9 +146,13 @@ async fn end_family(
     audited::remove(&cx, scope, uow, session, "token.reuse_detected").await?;
     let id = &session.id;
     let access = AccessTokenQuery::OfSession(id.clone());
-    unowned::<AccessToken>(uow).remove_all(&access).await?;
+    unowned_records::<AccessToken>(uow)
+        .remove_all(&access)
+        .await?;
     let refresh = RefreshTokenQuery::OfSession(id.clone());
-    unowned::<RefreshToken>(uow).remove_all(&refresh).await?;
+    unowned_records::<RefreshToken>(uow)
+        .remove_all(&refresh)
+        .await?;
     uow.effects().add(Effect::SessionChanged(id.clone()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::manage::set_active_if_none;
 use super::manage::{NewOrganization, create};
-use crate::access::{ServiceScope, all_unowned, unowned};
+use crate::access::{ServiceScope, all_unowned, unowned_records};
 use crate::iam::{
     Bootstrap, Organization, OrganizationQuery, OrganizationType, Session, SessionQuery, User,
     UserQuery,
@@ -32,7 +32,7 @@ pub async fn bootstrap(
     command: Bootstrap,
 ) -> Result<BootstrapResult> {
     let operators = OrganizationQuery::OfType(OrganizationType::CoreOperator);
-    if unowned::<Organization>(uow)
+    if unowned_records::<Organization>(uow)
         .first(&operators)
         .await?
         .is_some()
@@ -75,7 +75,7 @@ async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Optio
         (None, None) => Ok(None),
         (None, Some(email)) => {
             let with_email = UserQuery::WithEmail(email.clone());
-            let user = unowned::<User>(uow).first(&with_email).await?;
+            let user = unowned_records::<User>(uow).first(&with_email).await?;
             let user = user.ok_or(Error::NotFound(User::KIND))?;
             if !user.email_verified {
                 let message =

@@ -8,7 +8,7 @@ use super::member::ensure_roles_known;
 use super::member::{MemberOfOrganization, member_with_user};
 use crate::access::{
     Covers, MembershipScope, PersonScope, RecipientScope, SessionScope, audited,
-    ensure_can_own_another, ensure_fresh, find_member, unowned,
+    ensure_can_own_another, ensure_fresh, find_member, unowned_records,
 };
 use crate::iam::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
@@ -16,7 +16,7 @@ use crate::iam::{
 };
 use crate::kernel::{
     Cipher, Code, Context, Effect, Email, Error, InvitationId, Machine, MemberId, OrganizationId,
-    Page, PageQuery, Result, Role, Roles, Stored, Unowned, UserId, grant,
+    Page, PageQuery, Result, Role, Roles, Stored, Unowned, UserId, permission,
 };
 use crate::port::UnitOfWork;
 use crate::shared::{ExceededRate, MailRate};
@@ -60,7 +60,9 @@ pub async fn get_invitation(
     uow: &mut dyn UnitOfWork,
 ) -> Result<InvitationDetails> {
     let invitation = open_invitation(scope, uow).await?.clone();
-    let inviter = unowned::<User>(uow).find(&invitation.inviter_id).await?;
+    let inviter = unowned_records::<User>(uow)
+        .find(&invitation.inviter_id)
+        .await?;
     Ok(InvitationDetails {
         invitation,
         organization: scope.organization().clone(),
@@ -89,19 +91,19 @@ pub async fn list_received(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<(Stored<Invitation>, Option<Stored<Organization>>)>> {
-    let user = unowned::<User>(uow).get(scope.user_id()).await?;
+    let user = unowned_records::<User>(uow).get(scope.user_id()).await?;
     if !user.email_verified {
         return Err(Error::of_code(Code::EmailVerificationRequired));
     }
     let open = InvitationQuery::OpenTo(user.email.clone(), uow.now().await?);
-    let invitations = unowned::<Invitation>(uow).list(&open, 100).await?;
+    let invitations = unowned_records::<Invitation>(uow).list(&open, 100).await?;
     let mut ids: Vec<&str> = invitations
         .iter()
         .map(|i| i.organization_id.as_str())
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    let organizations = unowned::<Organization>(uow).get_many(&ids).await?;
+    let organizations = unowned_records::<Organization>(uow).get_many(&ids).await?;
     let of = |invitation: Stored<Invitation>| {
         let mut organizations = organizations.iter();
         let organization = organizations
@@ -203,12 +205,12 @@ pub enum Cancellation {
 /// `INVITATION_NOT_FOUND` if the invitation is unknown, another organization's, answered or expired.
 pub async fn cancel_invitation(
     cx: &Context,
-    scope: &MembershipScope<grant::InvitationCancel>,
+    scope: &MembershipScope<permission::InvitationCancel>,
     uow: &mut dyn UnitOfWork,
     id: &InvitationId,
 ) -> Result<Cancellation> {
     let missing = || Error::of_code(Code::InvitationNotFound);
-    let seen = unowned::<Invitation>(uow).find(id).await?;
+    let seen = unowned_records::<Invitation>(uow).find(id).await?;
     let seen = seen.filter(|seen| seen.organization_id == scope.organization().id);
     let seen = seen.ok_or_else(missing)?;
     match seen.status {
@@ -259,7 +261,7 @@ impl std::fmt::Debug for NewInvitation<'_> {
 ///   For a mail quota, `details.limit` is the number of mails and `details.retryAfter` the seconds to wait.
 pub async fn invite(
     cx: &Context,
-    scope: &MembershipScope<grant::InvitationCreate>,
+    scope: &MembershipScope<permission::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     inviter: Option<UserId>,
     new: NewInvitation<'_>,
@@ -271,7 +273,7 @@ pub async fn invite(
     ensure_not_member(uow, organization, &new.email).await?;
     let now = uow.now().await?;
     let to = InvitationQuery::PendingTo(organization.clone(), new.email.clone());
-    let (stored, name) = match unowned::<Invitation>(uow).first(&to).await? {
+    let (stored, name) = match unowned_records::<Invitation>(uow).first(&to).await? {
         Some(seen) if seen.is_open(now) && !new.resend => {
             return Err(Error::of_code(Code::AlreadyInvited));
         }
@@ -284,7 +286,7 @@ pub async fn invite(
         }
     };
     take_invitation_mail(cx, uow, organization, &new.email).await?;
-    let inviter = unowned::<User>(uow).find(&inviter).await?;
+    let inviter = unowned_records::<User>(uow).find(&inviter).await?;
     let names = verification::InvitationNames {
         organization: scope.organization().name.as_str(),
         inviter: inviter.as_ref().map(|user| match user.name.as_str() {
@@ -346,7 +348,7 @@ fn mail_limit_reached(exceeded: ExceededRate) -> Error {
 /// fresh proof of identity.
 async fn ensure_can_give_roles(
     cx: &Context,
-    scope: &MembershipScope<grant::InvitationCreate>,
+    scope: &MembershipScope<permission::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     roles: &Roles,
 ) -> Result<()> {
@@ -362,7 +364,7 @@ async fn ensure_can_give_roles(
 
 async fn inviter_of(
     cx: &Context,
-    scope: &MembershipScope<grant::InvitationCreate>,
+    scope: &MembershipScope<permission::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     named: Option<UserId>,
 ) -> Result<UserId> {
@@ -377,7 +379,7 @@ async fn inviter_of(
 
 async fn first_owner(uow: &mut dyn UnitOfWork, organization: &OrganizationId) -> Result<UserId> {
     let owners = MemberQuery::OwnersOf(organization.clone());
-    let owner = unowned::<Member>(uow).first(&owners).await?;
+    let owner = unowned_records::<Member>(uow).first(&owners).await?;
     let missing = || {
         Error::invalid(
             "inviterId",
@@ -394,7 +396,7 @@ async fn ensure_not_member(
     email: &Email,
 ) -> Result<()> {
     let with_email = UserQuery::WithEmail(email.clone());
-    let Some(user) = unowned::<User>(uow).first(&with_email).await? else {
+    let Some(user) = unowned_records::<User>(uow).first(&with_email).await? else {
         return Ok(());
     };
     match find_member(uow, organization, &user.id).await? {
@@ -406,7 +408,7 @@ async fn ensure_not_member(
 /// Gives a pending invitation a new secret and a new expiry. The previous secret becomes invalid.
 async fn resend(
     cx: &Context,
-    scope: &MembershipScope<grant::InvitationCreate>,
+    scope: &MembershipScope<permission::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Invitation>,
 ) -> Result<(Stored<Invitation>, InvitationRef)> {
@@ -421,7 +423,7 @@ async fn resend(
 
 async fn create(
     cx: &Context,
-    scope: &MembershipScope<grant::InvitationCreate>,
+    scope: &MembershipScope<permission::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     inviter: &UserId,
     new: &NewInvitation<'_>,
@@ -451,10 +453,10 @@ async fn create(
 /// # Errors
 /// `INVALID_CURSOR` if the cursor was not issued for this list.
 pub async fn list_invitations(
-    scope: &MembershipScope<grant::InvitationRead>,
+    scope: &MembershipScope<permission::InvitationRead>,
     uow: &mut dyn UnitOfWork,
     page: &PageQuery,
 ) -> Result<Page<Stored<Invitation>>> {
     let of = InvitationQuery::OfOrganization(scope.organization().id.clone());
-    unowned::<Invitation>(uow).page(&of, page).await
+    unowned_records::<Invitation>(uow).page(&of, page).await
 }

@@ -4,7 +4,7 @@ use super::member::clear_active_organization;
 use crate::access::{
     Batches, Covers, MembershipScope, NewOrganizationScope, OrganizationRef, PersonScope,
     ServiceScope, SessionScope, SystemScope, audited, ensure_can_own_another,
-    ensure_room_unless_operator, find_member, find_organization, unaudited, unowned,
+    ensure_room_unless_operator, find_member, find_organization, unaudited, unowned_records,
 };
 use crate::iam::{
     CreateOrganization, Invitation, InvitationQuery, Member, MemberQuery, Organization,
@@ -13,7 +13,8 @@ use crate::iam::{
 };
 use crate::kernel::{
     Code, Context, Effect, Error, JsonText, Line, MemberId, Name, OrganizationId, OrganizationName,
-    PlatformId, Record, Result, Roles, SessionId, Slug, StoreError, Stored, Unowned, UserId, grant,
+    PlatformId, Record, Result, Roles, SessionId, Slug, StoreError, Stored, Unowned, UserId,
+    permission,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::{api_key, user};
@@ -131,7 +132,9 @@ pub(in crate::use_case) async fn slug_is_taken(
     slug: &Slug,
 ) -> Result<bool> {
     let with_slug = OrganizationQuery::WithSlug(slug.clone());
-    let found = unowned::<Organization>(uow).first(&with_slug).await?;
+    let found = unowned_records::<Organization>(uow)
+        .first(&with_slug)
+        .await?;
     Ok(found.is_some())
 }
 
@@ -222,10 +225,12 @@ pub async fn list_own_organizations(
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<Organization>>> {
     let of = MemberQuery::OfUser(scope.user_id().clone());
-    let members = unowned::<Member>(uow).list(&of, MAX_ORGANIZATIONS).await?;
+    let members = unowned_records::<Member>(uow)
+        .list(&of, MAX_ORGANIZATIONS)
+        .await?;
     let mut ids: Vec<&str> = members.iter().map(|m| m.organization_id.as_str()).collect();
     ids.sort_unstable();
-    let organizations = unowned::<Organization>(uow).get_many(&ids).await?;
+    let organizations = unowned_records::<Organization>(uow).get_many(&ids).await?;
     let joined = members.iter().filter_map(|member| {
         let mut organizations = organizations.iter();
         organizations
@@ -263,7 +268,9 @@ pub async fn deactivate(
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Session>> {
-    let seen = unowned::<Session>(uow).find(session.session_id()).await?;
+    let seen = unowned_records::<Session>(uow)
+        .find(session.session_id())
+        .await?;
     let seen = seen.ok_or(Error::Unauthorized)?;
     let mut next = seen.edit();
     next.active_organization_id = None;
@@ -280,7 +287,7 @@ pub async fn deactivate(
 /// `ORGANIZATION_SLUG_ALREADY_TAKEN` if another organization has the new slug.
 pub async fn update(
     cx: &Context,
-    scope: &MembershipScope<grant::OrganizationUpdate>,
+    scope: &MembershipScope<permission::OrganizationUpdate>,
     uow: &mut dyn UnitOfWork,
     command: UpdateOrganization,
 ) -> Result<Stored<Organization>> {
@@ -303,7 +310,7 @@ pub async fn update(
 /// `CONFLICT` if the organization has a platform or operates the installation.
 pub(in crate::use_case) async fn delete(
     cx: &Context,
-    scope: &MembershipScope<grant::OrganizationDelete>,
+    scope: &MembershipScope<permission::OrganizationDelete>,
     uow: &mut dyn UnitOfWork,
     has_platforms: bool,
 ) -> Result<()> {
@@ -314,14 +321,16 @@ pub(in crate::use_case) async fn delete(
     }
     let members = MemberQuery::OfOrganization(seen.id.clone());
     let mut batches = Batches::of(members.clone());
-    while let Some(batch) = batches.next(unowned::<Member>(uow)).await? {
+    while let Some(batch) = batches.next(unowned_records::<Member>(uow)).await? {
         for member in batch {
             clear_active_organization(uow, &seen.id, &member.user_id).await?;
         }
     }
-    unowned::<Member>(uow).remove_all(&members).await?;
+    unowned_records::<Member>(uow).remove_all(&members).await?;
     let invitations = InvitationQuery::OfOrganization(seen.id.clone());
-    unowned::<Invitation>(uow).remove_all(&invitations).await?;
+    unowned_records::<Invitation>(uow)
+        .remove_all(&invitations)
+        .await?;
     audited::remove(cx, scope, uow, seen, "organization.deleted").await?;
     uow.effects()
         .add(Effect::OrganizationAccessChanged(seen.id.clone()));
@@ -340,7 +349,7 @@ pub(in crate::use_case) async fn set_active(
     session: &SessionId,
     organization: &OrganizationId,
 ) -> Result<Stored<Session>> {
-    let seen = unowned::<Session>(uow).find(session).await?;
+    let seen = unowned_records::<Session>(uow).find(session).await?;
     let seen = seen.ok_or(Error::Unauthorized)?;
     if find_member(uow, organization, &seen.user_id)
         .await?
@@ -365,10 +374,16 @@ pub(in crate::use_case) async fn set_active_if_none(
     session: &SessionId,
     organization: &OrganizationId,
 ) -> Result<()> {
-    let seen = unowned::<Session>(uow).find(session).await?;
+    let seen = unowned_records::<Session>(uow).find(session).await?;
     let acts_for_none = match seen.and_then(|seen| seen.active_organization_id.clone()) {
-        Some(active) => unowned::<Organization>(uow).find(&active).await?.is_none(),
-        None => unowned::<Session>(uow).find(session).await?.is_some(),
+        Some(active) => unowned_records::<Organization>(uow)
+            .find(&active)
+            .await?
+            .is_none(),
+        None => unowned_records::<Session>(uow)
+            .find(session)
+            .await?
+            .is_some(),
     };
     if acts_for_none {
         set_active(cx, scope, uow, session, organization).await?;
@@ -404,9 +419,11 @@ pub(in crate::use_case) async fn release_platform(
         return Ok(());
     }
     let members = MemberQuery::OfOrganization(seen.id.clone());
-    unowned::<Member>(uow).remove_all(&members).await?;
+    unowned_records::<Member>(uow).remove_all(&members).await?;
     let invitations = InvitationQuery::OfOrganization(seen.id.clone());
-    unowned::<Invitation>(uow).remove_all(&invitations).await?;
+    unowned_records::<Invitation>(uow)
+        .remove_all(&invitations)
+        .await?;
     audited::remove(cx, &scope, uow, &seen, "organization.removed").await
 }
 
@@ -416,9 +433,11 @@ async fn organization_of(
     organization: Option<&OrganizationId>,
 ) -> Result<Option<Stored<Organization>>> {
     let of_platform = OrganizationQuery::OfPlatform(platform.clone());
-    let own = unowned::<Organization>(uow).first(&of_platform).await?;
+    let own = unowned_records::<Organization>(uow)
+        .first(&of_platform)
+        .await?;
     match organization {
-        Some(id) if own.is_none() => unowned::<Organization>(uow).find(id).await,
+        Some(id) if own.is_none() => unowned_records::<Organization>(uow).find(id).await,
         _ => Ok(own),
     }
 }
@@ -435,7 +454,7 @@ pub(super) async fn ensure_room_for_member(
     let members = MemberQuery::OfOrganization(organization.clone());
     let limit = cx.limits.members_per_organization;
     let message = "The organization already has the maximum number of members.";
-    ensure_room_unless_operator::<Member>(cx, unowned(uow), &members, limit, message).await
+    ensure_room_unless_operator::<Member>(cx, unowned_records(uow), &members, limit, message).await
 }
 
 /// Checks that the organization can have one more pending invitation.
@@ -451,5 +470,6 @@ pub(super) async fn ensure_room_for_invitation(
     let limit = cx.limits.invitations_per_organization;
     let message =
         "The organization already has the maximum number of pending invitations. Cancel one first.";
-    ensure_room_unless_operator::<Invitation>(cx, unowned(uow), &pending, limit, message).await
+    ensure_room_unless_operator::<Invitation>(cx, unowned_records(uow), &pending, limit, message)
+        .await
 }

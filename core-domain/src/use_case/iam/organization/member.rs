@@ -2,12 +2,12 @@
 
 use crate::access::{
     Batches, Covers, MemberScope, MembershipScope, SystemScope, all_unowned, audited,
-    ensure_can_own_another, ensure_fresh, find_member, unowned,
+    ensure_can_own_another, ensure_fresh, find_member, unowned_records,
 };
 use crate::iam::{Member, MemberQuery, Organization, Session, SessionQuery, User};
 use crate::kernel::{
     Code, Context, Effect, Email, Error, MemberId, OrganizationId, Result, Role, Roles, Stored,
-    Unowned, UserId, grant,
+    Unowned, UserId, permission,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
@@ -27,12 +27,12 @@ pub struct MemberOfOrganization {
 /// # Errors
 /// Only those of the store.
 pub async fn list_members(
-    scope: &MembershipScope<grant::MemberRead>,
+    scope: &MembershipScope<permission::MemberRead>,
     uow: &mut dyn UnitOfWork,
     limit: u32,
 ) -> Result<Vec<MemberOfOrganization>> {
     let of = MemberQuery::OfOrganization(scope.organization().id.clone());
-    let members = unowned::<Member>(uow).list(&of, limit).await?;
+    let members = unowned_records::<Member>(uow).list(&of, limit).await?;
     with_users(uow, members).await
 }
 
@@ -44,7 +44,7 @@ pub(in crate::use_case) async fn find_other_member(
     owner: Option<&UserId>,
 ) -> Result<Option<UserId>> {
     let of = MemberQuery::OfOrganization(organization.clone());
-    let members = unowned::<Member>(uow).list(&of, 2).await?;
+    let members = unowned_records::<Member>(uow).list(&of, 2).await?;
     let mut users = members.into_iter().map(|member| member.user_id.clone());
     Ok(users.find(|user| Some(user) != owner))
 }
@@ -78,14 +78,14 @@ pub struct MembersSlice {
 /// # Errors
 /// Only those of the store.
 pub async fn list_members_slice(
-    scope: &MembershipScope<grant::MemberRead>,
+    scope: &MembershipScope<permission::MemberRead>,
     uow: &mut dyn UnitOfWork,
     slice: MembersSlice,
 ) -> Result<(Vec<MemberOfOrganization>, u64)> {
     let of = MemberQuery::OfOrganization(scope.organization().id.clone());
     let mut members = Vec::new();
     let mut batches = Batches::of(of);
-    while let Some(batch) = batches.next(unowned::<Member>(uow)).await? {
+    while let Some(batch) = batches.next(unowned_records::<Member>(uow)).await? {
         members.extend(batch);
     }
     match slice.order {
@@ -108,7 +108,7 @@ async fn with_users(
 ) -> Result<Vec<MemberOfOrganization>> {
     let mut ids: Vec<&str> = members.iter().map(|m| m.user_id.as_str()).collect();
     ids.sort_unstable();
-    let users = unowned::<User>(uow).get_many(&ids).await?;
+    let users = unowned_records::<User>(uow).get_many(&ids).await?;
     let with_user = |member: Stored<Member>| MemberOfOrganization {
         user: users.iter().find(|user| user.id == member.user_id).cloned(),
         member,
@@ -124,7 +124,7 @@ pub async fn member_with_user(
     uow: &mut dyn UnitOfWork,
     member: Stored<Member>,
 ) -> Result<MemberOfOrganization> {
-    let user = unowned::<User>(uow).find(&member.user_id).await?;
+    let user = unowned_records::<User>(uow).find(&member.user_id).await?;
     Ok(MemberOfOrganization { member, user })
 }
 
@@ -144,10 +144,10 @@ async fn find_by_ref(
 ) -> Result<Stored<Member>> {
     let missing = || Error::of_code(Code::MemberNotFound);
     let found = match name {
-        MemberRef::Id(id) => unowned::<Member>(uow).find(id).await?,
+        MemberRef::Id(id) => unowned_records::<Member>(uow).find(id).await?,
         MemberRef::Email(email) => {
             let with_email = crate::iam::UserQuery::WithEmail(email.clone());
-            let user = unowned::<User>(uow).first(&with_email).await?;
+            let user = unowned_records::<User>(uow).first(&with_email).await?;
             let user = user.ok_or_else(missing)?;
             find_member(uow, organization, &user.id).await?
         }
@@ -159,7 +159,7 @@ async fn find_by_ref(
 /// Returns whether the organization has an owner other than this member.
 async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<bool> {
     let owners = MemberQuery::OwnersOf(member.organization_id.clone());
-    let owners = unowned::<Member>(uow).list(&owners, 2).await?;
+    let owners = unowned_records::<Member>(uow).list(&owners, 2).await?;
     Ok(owners.iter().any(|owner| owner.id != member.id))
 }
 
@@ -175,7 +175,7 @@ async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<
 /// - `LIMIT_REACHED` if a new owner owns the maximum number of organizations.
 pub async fn update_member_role(
     cx: &Context,
-    scope: &MembershipScope<grant::MemberUpdate>,
+    scope: &MembershipScope<permission::MemberUpdate>,
     uow: &mut dyn UnitOfWork,
     member: &MemberId,
     roles: Roles,
@@ -224,7 +224,7 @@ pub async fn remove_member(
     ensure_not_only_owner(uow, &seen).await?;
     let is_self = scope.member().is_some_and(|own| own.id == seen.id);
     if !is_self {
-        let scope = scope.authorize::<grant::MemberDelete>()?;
+        let scope = scope.authorize::<permission::MemberDelete>()?;
         ensure_may_remove(cx, &scope, uow, &seen).await?;
     }
     let removed = member_with_user(uow, seen.clone()).await?;
@@ -234,7 +234,7 @@ pub async fn remove_member(
 
 async fn ensure_may_remove(
     cx: &Context,
-    scope: &MembershipScope<grant::MemberDelete>,
+    scope: &MembershipScope<permission::MemberDelete>,
     uow: &mut dyn UnitOfWork,
     member: &Member,
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::access::{PublicScope, audited, unaudited, unowned};
+use crate::access::{PublicScope, audited, unaudited, unowned_records};
 use crate::iam::{
     Account, AccountQuery, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
 };
@@ -52,7 +52,7 @@ pub(in crate::use_case::iam) async fn create(
     }
     let now = uow.now().await?;
     let first = MemberQuery::OfUser(user.id.clone());
-    let member = unowned::<Member>(uow).first(&first).await?;
+    let member = unowned_records::<Member>(uow).first(&first).await?;
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let session = Session {
         id: SessionId::generate(now, cx.entropy.as_ref()),
@@ -124,9 +124,9 @@ pub(in crate::use_case::iam) fn ensure_not_banned(user: &User) -> Result<()> {
 async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let now = uow.now().await?;
     let expired = SessionQuery::ExpiredOf(user.id.clone(), now);
-    unowned::<Session>(uow).remove_all(&expired).await?;
+    unowned_records::<Session>(uow).remove_all(&expired).await?;
     let oldest = SessionQuery::OldestOf(user.id.clone());
-    let count = unowned::<Session>(uow).count(&oldest).await?;
+    let count = unowned_records::<Session>(uow).count(&oldest).await?;
     let excess = count.saturating_add(1);
     let excess = excess.saturating_sub(cx.limits.sessions_per_user.into());
     if excess == 0 {
@@ -134,7 +134,10 @@ async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> 
     }
     let excess = u32::try_from(excess).unwrap_or(u32::MAX);
     let (cx, scope) = (as_user(cx, user).without_conditions(), PublicScope::open());
-    for session in unowned::<Session>(uow).list(&oldest, excess).await? {
+    for session in unowned_records::<Session>(uow)
+        .list(&oldest, excess)
+        .await?
+    {
         audited::remove(&cx, &scope, uow, &session, "session.evicted").await?;
         uow.effects()
             .add(Effect::SessionChanged(session.id.clone()));
@@ -158,7 +161,7 @@ pub(in crate::use_case::iam) fn as_user(cx: &Context, user: &User) -> Context {
 /// Clears the mark that a mailed link set the password, after the user has used a second factor.
 pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
     let password = AccountQuery::PasswordOf(user.clone());
-    let account = unowned::<Account>(uow).first(&password).await?;
+    let account = unowned_records::<Account>(uow).first(&password).await?;
     if let Some(account) = account.filter(|account| account.set_by_link_at.is_some()) {
         let mut next = account.edit();
         next.set_by_link_at = None;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::begin::{SignedIn, accept_password, as_user, create, ensure_not_banned};
 use crate::access::{
     AuditEvent, EnrolledFactors, PersonScope, PublicScope, SessionScope, audited, unaudited,
-    unowned,
+    unowned_records,
 };
 use crate::iam::{
     CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, MAX_CHALLENGES, MAX_TRUSTED_DEVICES, ProofMethod,
@@ -135,7 +135,7 @@ async fn challenge(
 /// Limits the number of pending challenges of a user; the oldest ones are removed.
 async fn evict_challenges(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TwoFactorChallengeQuery::OfUser(user.id.clone());
-    let waiting = unowned::<TwoFactorChallenge>(uow);
+    let waiting = unowned_records::<TwoFactorChallenge>(uow);
     let waiting = waiting.list(&of_user, 2 * MAX_CHALLENGES).await?;
     let now = uow.now().await?;
     evict(uow, &waiting, MAX_CHALLENGES, |challenge| {
@@ -150,7 +150,9 @@ pub(in crate::use_case::iam) async fn find_challenge(
     token: &str,
 ) -> Result<Stored<TwoFactorChallenge>> {
     let hash = TokenHash::of(token);
-    let found = unowned::<TwoFactorChallenge>(uow).find(&hash).await?;
+    let found = unowned_records::<TwoFactorChallenge>(uow)
+        .find(&hash)
+        .await?;
     let now = uow.now().await?;
     let found = found.filter(|found| now < found.expires_at);
     found.ok_or_else(|| Error::refused(Code::InvalidTwoFactorCookie, "Invalid two factor cookie"))
@@ -223,7 +225,9 @@ pub(in crate::use_case::iam) async fn record_proof(
     uow: &mut dyn UnitOfWork,
     method: ProofMethod,
 ) -> Result<Stored<Session>> {
-    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = unowned_records::<Session>(uow)
+        .find(scope.session_id())
+        .await?;
     let session = session.ok_or(Error::Unauthorized)?;
     let now = uow.now().await?;
     let next = session.with_proof(method.strength(), now);
@@ -264,7 +268,7 @@ pub(in crate::use_case::iam) async fn trust_device(
 /// Limits the number of trusted devices of a user; the oldest ones are removed.
 async fn evict_devices(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TrustedDeviceQuery::OfUser(user.id.clone());
-    let devices = unowned::<TrustedDevice>(uow);
+    let devices = unowned_records::<TrustedDevice>(uow);
     let devices = devices.list(&of_user, 2 * MAX_TRUSTED_DEVICES).await?;
     let now = uow.now().await?;
     evict(uow, &devices, MAX_TRUSTED_DEVICES, |device| {
@@ -283,7 +287,7 @@ pub(super) async fn rotate_trusted_device(
 ) -> Result<Option<String>> {
     let hash = TokenHash::of(token);
     let now = uow.now().await?;
-    let found = unowned::<TrustedDevice>(uow).find(&hash).await?;
+    let found = unowned_records::<TrustedDevice>(uow).find(&hash).await?;
     let found = found.filter(|found| found.user_id == user.id && now < found.expires_at);
     let Some(seen) = found else {
         return Ok(None);
@@ -308,7 +312,7 @@ pub async fn list_trusted_devices(
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<TrustedDevice>>> {
     let of_user = TrustedDeviceQuery::OfUser(scope.user_id().clone());
-    let devices = unowned::<TrustedDevice>(uow);
+    let devices = unowned_records::<TrustedDevice>(uow);
     let mut devices = devices.list(&of_user, 2 * MAX_TRUSTED_DEVICES).await?;
     let now = uow.now().await?;
     devices.retain(|device| now < device.expires_at);
@@ -345,7 +349,9 @@ pub(in crate::use_case::iam) async fn remove_trusted_devices(
     user: &UserId,
 ) -> Result<()> {
     let of_user = TrustedDeviceQuery::OfUser(user.clone());
-    unowned::<TrustedDevice>(uow).remove_all(&of_user).await?;
+    unowned_records::<TrustedDevice>(uow)
+        .remove_all(&of_user)
+        .await?;
     Ok(())
 }
 

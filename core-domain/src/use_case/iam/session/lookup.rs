@@ -1,6 +1,6 @@
 //! Finds and extends sessions by their token. This is authentication itself, so no permission is checked.
 
-use crate::access::{SessionScope, session_context, unaudited, unowned};
+use crate::access::{SessionScope, session_context, unaudited, unowned_records};
 use crate::iam::{
     AccessToken, Member, Organization, Session, SessionQuery, SessionValidity, TokenHash, User,
     is_access_token, membership,
@@ -96,7 +96,7 @@ async fn valid_access_token(
     uow: &mut dyn UnitOfWork,
     hash: &TokenHash,
 ) -> Result<Option<Stored<AccessToken>>> {
-    let token = unowned::<AccessToken>(uow).find(hash).await?;
+    let token = unowned_records::<AccessToken>(uow).find(hash).await?;
     let now = uow.now().await?;
     Ok(token.filter(|token| now < token.expires_at))
 }
@@ -201,10 +201,14 @@ pub(super) async fn session_of_token(
     let hash = TokenHash::of(token);
     if !is_access_token(token) {
         let with_token = SessionQuery::WithToken(hash);
-        return unowned::<Session>(uow).first(&with_token).await;
+        return unowned_records::<Session>(uow).first(&with_token).await;
     }
     match valid_access_token(uow, &hash).await? {
-        Some(token) => unowned::<Session>(uow).find(&token.session_id).await,
+        Some(token) => {
+            unowned_records::<Session>(uow)
+                .find(&token.session_id)
+                .await
+        }
         None => Ok(None),
     }
 }
@@ -216,7 +220,7 @@ pub(super) async fn session_of_token(
 /// Only those of the store.
 pub async fn extend(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Stored<Session>>> {
     let with_token = SessionQuery::WithToken(TokenHash::of(token));
-    let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
+    let Some(session) = unowned_records::<Session>(uow).first(&with_token).await? else {
         return Ok(None);
     };
     let now = uow.now().await?;

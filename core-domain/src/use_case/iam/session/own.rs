@@ -3,7 +3,7 @@
 use super::challenge::remove_trusted_devices;
 use super::lookup::session_of_token;
 use crate::access::{
-    Covers, PersonScope, PublicScope, SessionScope, all_unowned, audited, unowned,
+    Covers, PersonScope, PublicScope, SessionScope, all_unowned, audited, unowned_records,
 };
 use crate::iam::{Session, SessionQuery, TokenHash, TwoFactorChallenge, TwoFactorChallengeQuery};
 use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored, Unowned, UserId};
@@ -32,7 +32,7 @@ pub async fn revoke(
     id: &SessionId,
 ) -> Result<()> {
     let now = uow.now().await?;
-    let session = unowned::<Session>(uow).get(id).await?;
+    let session = unowned_records::<Session>(uow).get(id).await?;
     if session.user_id != *scope.user_id() || now >= session.expires_at {
         return Err(Error::NotFound(Session::KIND));
     }
@@ -61,7 +61,7 @@ pub(in crate::use_case::iam) async fn end_all(
 ) -> Result<()> {
     let cx = cx.without_conditions();
     let waiting = TwoFactorChallengeQuery::OfUser(user.clone());
-    unowned::<TwoFactorChallenge>(uow)
+    unowned_records::<TwoFactorChallenge>(uow)
         .remove_all(&waiting)
         .await?;
     remove_trusted_devices(uow, user).await?;
@@ -88,7 +88,9 @@ pub async fn revoke_all(
     uow: &mut dyn UnitOfWork,
     include_own: bool,
 ) -> Result<()> {
-    let own = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let own = unowned_records::<Session>(uow)
+        .find(scope.session_id())
+        .await?;
     let own = own.ok_or(Error::Unauthorized)?;
     let kept = if include_own {
         KeptSession::None
@@ -108,12 +110,14 @@ pub async fn revoke_by_token_or_id(
     uow: &mut dyn UnitOfWork,
     name: &str,
 ) -> Result<()> {
-    let own = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let own = unowned_records::<Session>(uow)
+        .find(scope.session_id())
+        .await?;
     let own = own.ok_or(Error::Unauthorized)?;
     let with_token = SessionQuery::WithToken(TokenHash::of(name));
-    let mut found = unowned::<Session>(uow).first(&with_token).await?;
+    let mut found = unowned_records::<Session>(uow).first(&with_token).await?;
     if let (None, Some(id)) = (&found, SessionId::parse(name)) {
-        found = unowned::<Session>(uow).find(&id).await?;
+        found = unowned_records::<Session>(uow).find(&id).await?;
     }
     let Some(session) = found.filter(|session| session.user_id == own.user_id) else {
         return Ok(());

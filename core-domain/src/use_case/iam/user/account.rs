@@ -1,7 +1,8 @@
 //! Profiles of users, bans, and the removal of factors.
 
 use crate::access::{
-    AccountScope, Covers, OperatorScope, PersonScope, all_unowned, audited, ensure_fresh, unowned,
+    AccountScope, Covers, OperatorScope, PersonScope, all_unowned, audited, ensure_fresh,
+    unowned_records,
 };
 use crate::iam::{Ban, Passkey, PasskeyQuery, TwoFactor, UpdateUser, User};
 use crate::kernel::{Code, Context, Effect, Error, Result, Stored, Unowned, UserId};
@@ -16,7 +17,7 @@ use crate::use_case::iam::{api_key, session};
 /// # Errors
 /// `NOT_FOUND` if the user was deleted.
 pub async fn get_profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
-    unowned::<User>(uow).get(scope.user_id()).await
+    unowned_records::<User>(uow).get(scope.user_id()).await
 }
 
 /// Changes the profile of the person.
@@ -30,7 +31,7 @@ pub async fn update(
     uow: &mut dyn UnitOfWork,
     command: UpdateUser,
 ) -> Result<Stored<User>> {
-    let seen = unowned::<User>(uow).get(scope.user_id()).await?;
+    let seen = unowned_records::<User>(uow).get(scope.user_id()).await?;
     let mut next = seen.edit();
     command.apply_to(&mut next);
     audited::replace(cx, scope, uow, &seen, next, "user.updated").await
@@ -52,7 +53,7 @@ pub async fn ban(
     if cx.caller.user_id() == Some(user) {
         return Err(Error::refused(Code::Conflict, "You cannot ban yourself."));
     }
-    let seen = unowned::<User>(uow).get(user).await?;
+    let seen = unowned_records::<User>(uow).get(user).await?;
     let now = uow.now().await?;
     let mut next = seen.edit();
     next.banned_at = next.banned_at.or(Some(now));
@@ -74,7 +75,7 @@ pub async fn unban(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
 ) -> Result<Stored<User>> {
-    let seen = unowned::<User>(uow).get(user).await?;
+    let seen = unowned_records::<User>(uow).get(user).await?;
     let mut next = seen.edit();
     next.banned_at = None;
     next.ban_reason = None;
@@ -142,7 +143,7 @@ pub async fn remove_factors(
     notices: Notices<'_>,
 ) -> Result<Stored<User>> {
     ensure_fresh(cx, uow).await?;
-    let user = unowned::<User>(uow).get(user).await?;
+    let user = unowned_records::<User>(uow).get(user).await?;
     let cx = &cx.without_conditions();
     if remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::ByOperator).await? {
         session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
@@ -160,7 +161,7 @@ pub(super) async fn remove_all_factors(
     reason: FactorRemoval,
 ) -> Result<bool> {
     let [of_two_factor, of_passkey] = reason.actions();
-    let two_factor = unowned::<TwoFactor>(uow).find(user).await?;
+    let two_factor = unowned_records::<TwoFactor>(uow).find(user).await?;
     if let Some(seen) = &two_factor {
         audited::remove(cx, scope, uow, seen, of_two_factor).await?;
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::account::{FactorRemoval, remove_all_factors};
 use super::password::{find_password_account, set_by_mail};
 use super::sign_in::{PasswordCredential, invalid_credentials_error};
-use crate::access::{AuditEvent, Covers, PublicScope, audited, authorize_session, unowned};
+use crate::access::{AuditEvent, Covers, PublicScope, audited, authorize_session, unowned_records};
 use crate::iam::{
     Member, MemberQuery, PasskeyChallenge, PasskeyChallengeQuery, PasswordHash, User, UserQuery,
     VerificationPurpose,
@@ -33,7 +33,7 @@ pub async fn send_verification_email(
     links: Links<'_>,
 ) -> Result<()> {
     let with_email = UserQuery::WithEmail(email.clone());
-    let user = unowned::<User>(uow).first(&with_email).await?;
+    let user = unowned_records::<User>(uow).first(&with_email).await?;
     let user = user.filter(|user| !user.email_verified);
     let recipient = Recipient::of(user.as_ref());
     verification::send(cx, uow, PURPOSE, email, None, links, recipient).await?;
@@ -74,14 +74,17 @@ pub(super) async fn user_of_token(uow: &mut dyn UnitOfWork, token: &str) -> Resu
     let found = verification::find(uow, PURPOSE, token).await?;
     let found = found.ok_or_else(invalid_token)?;
     let with_email = UserQuery::WithEmail(found.email.clone());
-    let user = unowned::<User>(uow).first(&with_email).await?;
+    let user = unowned_records::<User>(uow).first(&with_email).await?;
     user.ok_or_else(invalid_token)
 }
 
 /// Returns whether a user is a member of any organization.
 pub(super) async fn is_member(uow: &mut dyn UnitOfWork, user: &User) -> Result<bool> {
     let of_user = MemberQuery::OfUser(user.id.clone());
-    Ok(unowned::<Member>(uow).first(&of_user).await?.is_some())
+    Ok(unowned_records::<Member>(uow)
+        .first(&of_user)
+        .await?
+        .is_some())
 }
 
 /// The proof that the holder of a mailed token has access to the account.
@@ -237,7 +240,7 @@ pub async fn delete_by_link(
     session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
     remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
     let challenges = PasskeyChallengeQuery::OfUser(user.id.clone());
-    unowned::<PasskeyChallenge>(uow)
+    unowned_records::<PasskeyChallenge>(uow)
         .remove_all(&challenges)
         .await?;
     api_key::remove_of_user(uow, &user.id).await?;

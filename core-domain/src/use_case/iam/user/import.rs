@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, OperatorScope, audited, unaudited, unowned};
+use crate::access::{AuditEvent, OperatorScope, audited, unaudited, unowned_records};
 use crate::iam::{Account, PASSWORD_PROVIDER, PasswordHash, User, UserQuery};
 use crate::kernel::{AccountId, Context, Email, Line, PersonName, Result, Timestamp, UserId};
 use crate::port::UnitOfWork;
@@ -117,13 +117,15 @@ impl KnownUsers {
         let limit = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let emails = batch.iter().map(|person| person.email.clone()).collect();
         let with_emails = UserQuery::WithEmails(emails);
-        let users = unowned::<User>(uow).list(&with_emails, limit).await?;
+        let users = unowned_records::<User>(uow)
+            .list(&with_emails, limit)
+            .await?;
         let emails = users.iter().map(|user| user.email.clone()).collect();
         let ids: Vec<&str> = batch
             .iter()
             .filter_map(|person| person.id.as_ref().map(UserId::as_str))
             .collect();
-        let users = unowned::<User>(uow).get_many(&ids).await?;
+        let users = unowned_records::<User>(uow).get_many(&ids).await?;
         let ids = users.iter().map(|user| user.id.clone()).collect();
         Ok(Self { emails, ids })
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::account::take_over;
 use super::sign_up::{NewUser, insert_user};
-use crate::access::{AuditEvent, PublicScope, audited, unowned};
+use crate::access::{AuditEvent, PublicScope, audited, unowned_records};
 use crate::iam::{Account, AccountQuery, User, UserQuery, VerificationPurpose};
 use crate::kernel::{Context, Email, PersonName, Result, Stored};
 use crate::port::UnitOfWork;
@@ -70,7 +70,7 @@ pub async fn verify_magic_link(
 ) -> Result<LinkSignIn> {
     let used = verification::consume(uow, PURPOSE, token).await?;
     let with_email = UserQuery::WithEmail(used.email.clone());
-    let known = unowned::<User>(uow).first(&with_email).await?;
+    let known = unowned_records::<User>(uow).first(&with_email).await?;
     let is_new = known.is_none();
     let user = match known {
         Some(user) => confirm_or_take_over(cx, scope, uow, user).await?,
@@ -120,7 +120,7 @@ async fn confirm_or_take_over(
     }
     let cx = session::as_user(cx, &user).without_conditions();
     let password = AccountQuery::PasswordOf(user.id.clone());
-    if let Some(account) = unowned::<Account>(uow).first(&password).await? {
+    if let Some(account) = unowned_records::<Account>(uow).first(&password).await? {
         audited::remove(&cx, scope, uow, &account, "account.unverified_removed").await?;
     }
     take_over(&cx, scope, uow, &user).await

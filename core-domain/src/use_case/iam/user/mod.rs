@@ -29,12 +29,12 @@ pub use sign_in::{
 };
 pub use sign_up::{SignUp, record_refused_sign_up, sign_up, sign_up_unconfirmed};
 
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::iam::User;
 use crate::kernel::{Result, UserId};
 use crate::port::UnitOfWork;
 
 /// Returns whether a user with this id exists.
 pub(in crate::use_case) async fn exists(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {
-    Ok(unowned::<User>(uow).find(user).await?.is_some())
+    Ok(unowned_records::<User>(uow).find(user).await?.is_some())
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::account::take_over;
 use super::sign_in::PasswordCredential;
 use crate::access::{
-    AuditEvent, PublicScope, SessionScope, SystemScope, audited, unaudited, unowned,
+    AuditEvent, PublicScope, SessionScope, SystemScope, audited, unaudited, unowned_records,
 };
 use crate::iam::{
     Account, AccountQuery, PASSWORD_PROVIDER, PasswordHash, Session, User, UserQuery,
@@ -55,9 +55,11 @@ pub(in crate::use_case::iam) async fn person_of_session(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<User>> {
-    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = unowned_records::<Session>(uow)
+        .find(scope.session_id())
+        .await?;
     let session = session.ok_or(Error::Unauthorized)?;
-    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    let user = unowned_records::<User>(uow).find(&session.user_id).await?;
     user.ok_or(Error::Unauthorized)
 }
 
@@ -67,7 +69,7 @@ pub(super) async fn find_password_account(
     user: &UserId,
 ) -> Result<Option<Stored<Account>>> {
     let of = AccountQuery::PasswordOf(user.clone());
-    unowned::<Account>(uow).first(&of).await
+    unowned_records::<Account>(uow).first(&of).await
 }
 
 /// Records that the person of a session entered a wrong password.
@@ -110,7 +112,9 @@ pub async fn change_password(
     notices
         .send(cx, uow, &user, Notice::PasswordChanged)
         .await?;
-    let own = unowned::<Session>(uow).get(scope.session_id()).await?;
+    let own = unowned_records::<Session>(uow)
+        .get(scope.session_id())
+        .await?;
     let kept = if renew {
         KeptSession::None
     } else {
@@ -131,7 +135,9 @@ async fn find_checked_account(
     checked: &PasswordCredential,
 ) -> Result<(Stored<User>, Stored<Account>)> {
     let user = person_of_session(scope, uow).await?;
-    let seen = unowned::<Account>(uow).find(&checked.account_id).await?;
+    let seen = unowned_records::<Account>(uow)
+        .find(&checked.account_id)
+        .await?;
     let is_checked = |account: &Stored<Account>| {
         account.user_id == user.id && account.password_hash.as_ref() == Some(&checked.hash)
     };
@@ -193,7 +199,7 @@ pub async fn request_password_reset(
     links: Links<'_>,
 ) -> Result<()> {
     let with_email = UserQuery::WithEmail(email.clone());
-    let user = unowned::<User>(uow).first(&with_email).await?;
+    let user = unowned_records::<User>(uow).first(&with_email).await?;
     let recipient = Recipient::of(user.as_ref());
     verification::send(cx, uow, PURPOSE, email, None, links, recipient).await?;
     let event = AuditEvent {
@@ -248,7 +254,7 @@ pub async fn reset_password(
 ) -> Result<Stored<User>> {
     let used = verification::consume(uow, PURPOSE, reset.token).await?;
     let with_email = UserQuery::WithEmail(used.email.clone());
-    let user = unowned::<User>(uow).first(&with_email).await?;
+    let user = unowned_records::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
     if reset.delete_api_keys {
         let cx = &session::as_user(cx, &user).without_conditions();
@@ -334,14 +340,16 @@ pub async fn rehash_password(
     checked: &PasswordCredential,
     hash: &PasswordHash,
 ) -> Result<bool> {
-    let account = unowned::<Account>(uow).find(&checked.account_id).await?;
+    let account = unowned_records::<Account>(uow)
+        .find(&checked.account_id)
+        .await?;
     let is_checked = |account: &Account| account.password_hash.as_ref() == Some(&checked.hash);
     let Some(account) = account.filter(|account| is_checked(account)) else {
         return Ok(false);
     };
     let mut next = account.edit();
     next.password_hash = Some(hash.clone());
-    let Some(user) = unowned::<User>(uow).find(&checked.user_id).await? else {
+    let Some(user) = unowned_records::<User>(uow).find(&checked.user_id).await? else {
         return Ok(false);
     };
     let (cx, scope) = (

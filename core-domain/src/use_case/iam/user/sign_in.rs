@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PublicScope, audited, unowned};
+use crate::access::{AuditEvent, PublicScope, audited, unowned_records};
 use crate::iam::{Account, AccountQuery, PasswordHash, User, UserQuery, VerificationPurpose};
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, UserId};
 use crate::port::UnitOfWork;
@@ -74,11 +74,11 @@ pub async fn password_credential(
     email: &Email,
 ) -> Result<Option<PasswordCredential>> {
     let with_email = UserQuery::WithEmail(email.clone());
-    let Some(user) = unowned::<User>(uow).first(&with_email).await? else {
+    let Some(user) = unowned_records::<User>(uow).first(&with_email).await? else {
         return Ok(None);
     };
     let password_of = AccountQuery::PasswordOf(user.id.clone());
-    let account = unowned::<Account>(uow).first(&password_of).await?;
+    let account = unowned_records::<Account>(uow).first(&password_of).await?;
     Ok(account.and_then(|account| PasswordCredential::of(&account)))
 }
 
@@ -101,9 +101,11 @@ pub async fn sign_in(
     input: &SignIn,
 ) -> Result<PasswordSignIn> {
     let checked = &input.checked;
-    let account = unowned::<Account>(uow).find(&checked.account_id).await?;
+    let account = unowned_records::<Account>(uow)
+        .find(&checked.account_id)
+        .await?;
     let account = account.filter(|a| a.password_hash.as_ref() == Some(&checked.hash));
-    let user = unowned::<User>(uow).find(&checked.user_id).await?;
+    let user = unowned_records::<User>(uow).find(&checked.user_id).await?;
     let (Some(account), Some(user)) = (account, user) else {
         return Err(invalid_credentials_error());
     };
@@ -236,7 +238,7 @@ pub async fn record_lockout(
             retry_after: left,
         } => {
             let with_email = UserQuery::WithEmail(email.clone());
-            let user = unowned::<User>(uow).first(&with_email).await?;
+            let user = unowned_records::<User>(uow).first(&with_email).await?;
             AuditEvent {
                 action: "user.locked_out",
                 entity_id: user.map_or_else(unknown, |user| user.id.to_string()),

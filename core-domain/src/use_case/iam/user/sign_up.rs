@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::password::insert_account;
-use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned};
+use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned_records};
 use crate::iam::{PasswordHash, User, UserQuery, VerificationPurpose};
 use crate::kernel::{
     Code, Context, Email, Error, Line, PersonName, Result, StoreError, Stored, Timestamp, UserId,
@@ -81,7 +81,7 @@ pub async fn sign_up_unconfirmed(
         image: input.image.clone(),
     };
     let with_email = UserQuery::WithEmail(input.email.clone());
-    if let Some(known) = unowned::<User>(uow).first(&with_email).await? {
+    if let Some(known) = unowned_records::<User>(uow).first(&with_email).await? {
         // The same work is done as for a free address.
         let links = Links {
             link: &|_| sign_in_page.to_owned(),

@@ -1,8 +1,8 @@
 //! Lists signed checkpoints of the audit log.
 
 use super::platform_in_reach;
-use crate::access::{SignedInScope, unowned};
-use crate::kernel::{Context, ListQuery, Page, Result, Stored, grant};
+use crate::access::{SignedInScope, unowned_records};
+use crate::kernel::{Context, ListQuery, Page, Result, Stored, permission};
 use crate::port::UnitOfWork;
 use crate::shared::{AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery};
 
@@ -21,9 +21,9 @@ pub async fn list(
     query: &ListQuery<AuditCheckpointFilter>,
 ) -> Result<Page<Stored<AuditCheckpoint>>> {
     let wanted = query.filter.platform_id.as_ref();
-    let platform = platform_in_reach::<grant::AuditRead>(cx, uow, wanted).await?;
+    let platform = platform_in_reach::<permission::AuditRead>(cx, uow, wanted).await?;
     let newest = AuditCheckpointQuery::Newest(platform);
-    unowned::<AuditCheckpoint>(uow)
+    unowned_records::<AuditCheckpoint>(uow)
         .page(&newest, &query.page())
         .await
 }

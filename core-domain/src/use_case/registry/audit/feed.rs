@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Unreadable, platform_in_reach, readable, skip_unreadable};
-use crate::access::{SignedInScope, authorize_signed_in, unowned};
-use crate::kernel::{Context, Effect, Error, Line, PlatformId, Result, Stored, grant};
+use crate::access::{SignedInScope, authorize_signed_in, unowned_records};
+use crate::kernel::{Context, Effect, Error, Line, PlatformId, Result, Stored, permission};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
     AuditChain, AuditEntry, AuditHead, AuditSeal, AuditSealQuery, AuditStream, ChangeEvent,
@@ -60,8 +60,10 @@ pub async fn open(
     let mut uow = store.begin(Mode::Read).await?;
     let uow = uow.as_mut();
     let wanted = query.platform_id.as_ref();
-    let platform = platform_in_reach::<grant::EventRead>(cx, uow, wanted).await?;
-    let head = unowned::<AuditHead>(uow).find(AuditChain::feed()).await?;
+    let platform = platform_in_reach::<permission::EventRead>(cx, uow, wanted).await?;
+    let head = unowned_records::<AuditHead>(uow)
+        .find(AuditChain::feed())
+        .await?;
     let head = head.map_or(0, |head| head.seq);
     let last = last.or(query.last_event_id.as_ref().map(Line::as_str));
     let types = query.types.as_ref().map_or("", Line::as_str).split(',');
@@ -127,7 +129,9 @@ impl ChangeFeed {
     ) -> Result<(Vec<Stored<AuditSeal>>, BTreeMap<String, Stored<AuditEntry>>)> {
         let chain = self.platform.as_ref().map(|id| AuditChain::of(Some(id)));
         let behind = AuditSealQuery::Feed(chain, self.position);
-        let seals = unowned::<AuditSeal>(uow).list(&behind, PAGE).await?;
+        let seals = unowned_records::<AuditSeal>(uow)
+            .list(&behind, PAGE)
+            .await?;
         let changes = seals
             .iter()
             .filter(|seal| seal.stream == AuditStream::Changes);
@@ -135,7 +139,7 @@ impl ChangeFeed {
         if !ids.is_empty() {
             self.authorize(uow).await?;
         }
-        let entries = unowned::<AuditEntry>(uow).get_many(&ids).await?;
+        let entries = unowned_records::<AuditEntry>(uow).get_many(&ids).await?;
         let entries = entries
             .into_iter()
             .map(|entry| (entry.id.to_string(), entry));
@@ -160,7 +164,7 @@ impl ChangeFeed {
         };
         authorize_signed_in(&cx, uow).await?;
         let platform =
-            platform_in_reach::<grant::EventRead>(&cx, uow, self.platform.as_ref()).await?;
+            platform_in_reach::<permission::EventRead>(&cx, uow, self.platform.as_ref()).await?;
         if platform == self.platform {
             Ok(())
         } else {

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::access::{AuditEvent, audited, authorize};
 use crate::kernel::{
-    AuditId, Context, Error, PermissionType, PlatformId, Record, Result, StoreError, grant,
+    AuditId, Context, Error, PermissionType, PlatformId, Record, Result, StoreError, permission,
 };
 use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::Platform;
@@ -54,7 +54,7 @@ async fn begin_read(
     let details = &details;
     transact(store, |uow, _| {
         Box::pin(async move {
-            let platform = platform_in_reach::<grant::AuditRead>(cx, uow, wanted).await?;
+            let platform = platform_in_reach::<permission::AuditRead>(cx, uow, wanted).await?;
             record_read(cx, uow, platform.as_ref(), details.clone()).await?;
             Ok(platform)
         })

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{begin_read, platform_in_reach, record_read};
-use crate::access::{PlatformScope, SignedInScope, authorize, unowned};
+use crate::access::{PlatformScope, SignedInScope, authorize, unowned_records};
 use crate::kernel::{
     AuditId, Context, Error, ListQuery, Page, PageQuery, PlatformId, Record, Result, Stored, Total,
-    grant,
+    permission,
 };
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::shared::{
@@ -24,7 +24,7 @@ use crate::shared::{
 /// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list_of_platform(
     cx: &Context,
-    scope: &PlatformScope<grant::AuditRead>,
+    scope: &PlatformScope<permission::AuditRead>,
     store: &dyn Store,
     query: &ListQuery<PlatformAuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
@@ -50,7 +50,8 @@ pub async fn list(
     let mut entries: AuditQuery = query.filter.clone().into();
     let mut uow = store.begin(Mode::Read).await?;
     let wanted = entries.platform_id.as_ref();
-    entries.platform_id = platform_in_reach::<grant::AuditRead>(cx, uow.as_mut(), wanted).await?;
+    entries.platform_id =
+        platform_in_reach::<permission::AuditRead>(cx, uow.as_mut(), wanted).await?;
     uow.rollback().await;
     read_page(cx, store, &entries, query).await
 }
@@ -74,7 +75,7 @@ pub async fn list_events(
         match &entries.platform_id {
             Some(platform) => {
                 let mut uow = store.begin(Mode::Read).await?;
-                authorize::<grant::AuditRead>(cx, uow.as_mut(), platform).await?;
+                authorize::<permission::AuditRead>(cx, uow.as_mut(), platform).await?;
                 uow.rollback().await;
             }
             None => entries.actor_id = Some(cx.caller.actor_id().to_owned()),
@@ -90,7 +91,7 @@ pub async fn list_events(
 async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<Total> {
     let platform = entries.platform_id.as_ref();
     let chain = platform.map_or_else(AuditChain::feed, |of| AuditChain::of(Some(of)));
-    let head = unowned::<AuditHead>(uow).find(&chain).await?;
+    let head = unowned_records::<AuditHead>(uow).find(&chain).await?;
     let changes = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
     let unfiltered = AuditQuery {
         platform_id: platform.cloned(),
@@ -116,7 +117,7 @@ async fn read_page<F: Sync>(
         total: known_total(uow.as_mut(), entries).await?,
         ..query.page()
     };
-    let audit = unowned::<AuditEntry>(uow.as_mut());
+    let audit = unowned_records::<AuditEntry>(uow.as_mut());
     let page = audit.page(entries, &request).await?;
     uow.rollback().await;
     let platform = entries.platform_id.as_ref();
@@ -135,12 +136,12 @@ pub async fn get_event(
     id: &AuditId,
 ) -> Result<Stored<AuditEntry>> {
     let mut uow = store.begin(Mode::Read).await?;
-    let entry = unowned::<AuditEntry>(uow.as_mut()).get(id).await?;
+    let entry = unowned_records::<AuditEntry>(uow.as_mut()).get(id).await?;
     let own = cx.caller.is_operator() || entry.actor_id == cx.caller.actor_id();
     if !own {
         let missing = || Error::NotFound(AuditEntry::KIND);
         let platform = entry.platform_id.clone().ok_or_else(missing)?;
-        let reached = authorize::<grant::AuditRead>(cx, uow.as_mut(), &platform).await;
+        let reached = authorize::<permission::AuditRead>(cx, uow.as_mut(), &platform).await;
         reached.map_err(|error| match error {
             Error::Forbidden | Error::NotFound(_) => missing(),
             error => error,
@@ -217,7 +218,7 @@ impl AuditExport {
             return Ok(Vec::new());
         }
         let mut uow = store.begin(Mode::Auto).await?;
-        let entries = unowned::<AuditEntry>(uow.as_mut());
+        let entries = unowned_records::<AuditEntry>(uow.as_mut());
         let page = entries.list(&self.entries, PAGE).await?;
         self.is_finished = page.len() < PAGE as usize;
         if let Some(last) = page.last() {

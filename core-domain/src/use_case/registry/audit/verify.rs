@@ -13,7 +13,7 @@ use serde_json::json;
 use super::verify_installation::verify_installation;
 use super::verify_report::{ChainEnd, ProblemKind, VerifyReport};
 use super::{Unreadable, begin_read, readable, skip_unreadable};
-use crate::access::{SignedInScope, unowned};
+use crate::access::{SignedInScope, unowned_records};
 use crate::kernel::{
     AuditId, Context, Ed25519Public, Error, PlatformId, Result, StoreError, Stored, Timestamp,
 };
@@ -119,7 +119,9 @@ impl Verification<'_> {
         }
         let mut uow = store.begin(Mode::Read).await?;
         let link = AuditSealQuery::OfChain(self.report.chain.clone(), after - 1);
-        let link = unowned::<AuditSeal>(uow.as_mut()).first(&link).await?;
+        let link = unowned_records::<AuditSeal>(uow.as_mut())
+            .first(&link)
+            .await?;
         let Some(link) = link.filter(|link| link.seq == after) else {
             let message =
                 format!("the chain has no link {after} at which the verification can start");
@@ -131,7 +133,7 @@ impl Verification<'_> {
         self.position = link.position;
         let before =
             AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - MAX_UNCHECKED_ENTRIES);
-        let before = unowned::<AuditCheckpoint>(uow.as_mut())
+        let before = unowned_records::<AuditCheckpoint>(uow.as_mut())
             .list(&before, PAGE)
             .await?;
         let last = before
@@ -145,7 +147,7 @@ impl Verification<'_> {
         } else {
             after
         });
-        let entry = unowned::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
+        let entry = unowned_records::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
         // An unreadable entry is reported by a verification of the part before.
         if let Ok(Some(entry)) = entry.await {
             self.walk.start_after(&entry);
@@ -199,16 +201,18 @@ impl Verification<'_> {
         let chain = &self.report.chain;
         let behind = AuditSealQuery::OfChain(chain.clone(), self.report.to);
         // One additional link shows whether the chain continues.
-        let mut seals = unowned::<AuditSeal>(uow).list(&behind, size + 1).await?;
+        let mut seals = unowned_records::<AuditSeal>(uow)
+            .list(&behind, size + 1)
+            .await?;
         let is_last = seals.len() <= size as usize;
         seals.truncate(size as usize);
         let ids = readable(seals.iter().map(|seal| &seal.entry_id), unreadable);
-        let entries = unowned::<AuditEntry>(uow).get_many(&ids).await?;
+        let entries = unowned_records::<AuditEntry>(uow).get_many(&ids).await?;
         let behind = AuditCheckpointQuery::OfChain(chain.clone(), self.report.to);
-        let checkpoints = unowned::<AuditCheckpoint>(uow);
+        let checkpoints = unowned_records::<AuditCheckpoint>(uow);
         Ok(ChainPage {
             checkpoints: checkpoints.list(&behind, size).await?,
-            head: unowned::<AuditHead>(uow).find(chain).await?,
+            head: unowned_records::<AuditHead>(uow).find(chain).await?,
             entries: entries.into_iter().map(|e| (e.id.clone(), e)).collect(),
             seals,
             is_last,
@@ -463,7 +467,7 @@ impl EntryWalk {
         loop {
             let mut uow = store.begin(Mode::Read).await?;
             let uow = uow.as_mut();
-            let page = unowned::<AuditEntry>(uow)
+            let page = unowned_records::<AuditEntry>(uow)
                 .list(&entries, ENTRIES_PER_READ)
                 .await?;
             let within =
@@ -487,12 +491,14 @@ async fn check_sealed(
     ids: &[&AuditId],
 ) -> Result<()> {
     let keys: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-    let seals = unowned::<AuditSeal>(uow).get_many(&keys).await?;
+    let seals = unowned_records::<AuditSeal>(uow).get_many(&keys).await?;
     let sealed = seals.iter().map(|seal| (&seal.entry_id, &seal.chain));
     let sealed: BTreeMap<_, _> = sealed.collect();
     let others = ids.iter().filter(|id| !sealed.contains_key(*id));
     let others: Vec<&str> = others.map(|id| id.as_str()).collect();
-    let waiting = unowned::<AuditEntry>(uow).staged_keys(&others).await?;
+    let waiting = unowned_records::<AuditEntry>(uow)
+        .staged_keys(&others)
+        .await?;
     for id in ids {
         let message = match sealed.get(*id) {
             Some(chain) if **chain == report.chain => continue,

@@ -1,7 +1,7 @@
 //! Verifies the installation as a whole: its checkpoints, the positions of its seals, and the number of its chains.
 
 use super::verify_report::{InstallationReport, ProblemKind, VerifyReport};
-use crate::access::unowned;
+use crate::access::unowned_records;
 use crate::kernel::{Ed25519Public, Error, Result, StoreError, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
@@ -75,7 +75,9 @@ impl Verification<'_> {
     /// Checks the next checkpoints, and the end after the last one. Returns whether there may be more.
     async fn read_page(&mut self, uow: &mut dyn UnitOfWork) -> Result<bool> {
         let behind = AuditCheckpointQuery::OfChain(AuditChain::feed(), self.position);
-        let checkpoints = unowned::<AuditCheckpoint>(uow).list(&behind, PAGE).await?;
+        let checkpoints = unowned_records::<AuditCheckpoint>(uow)
+            .list(&behind, PAGE)
+            .await?;
         for checkpoint in &checkpoints {
             self.check_checkpoint(uow, checkpoint).await?;
         }
@@ -133,7 +135,7 @@ impl Verification<'_> {
         to: i64,
     ) -> Result<()> {
         let positions = AuditSealQuery::Positions(after, to);
-        let count = unowned::<AuditSeal>(uow).count(&positions).await?;
+        let count = unowned_records::<AuditSeal>(uow).count(&positions).await?;
         self.found.entries += count;
         if i64::try_from(count).unwrap_or(i64::MAX) == (to - after).max(0) {
             return Ok(());
@@ -142,7 +144,7 @@ impl Verification<'_> {
         let mut expected = after + 1;
         loop {
             let rest = AuditSealQuery::Positions(expected - 1, to);
-            let seals = unowned::<AuditSeal>(uow).list(&rest, ROWS).await?;
+            let seals = unowned_records::<AuditSeal>(uow).list(&rest, ROWS).await?;
             for seal in &seals {
                 if seal.position < expected {
                     let message = format!("the position {} has two seals", seal.position);
@@ -169,7 +171,9 @@ impl Verification<'_> {
 
     /// Checks the seals after the last checkpoint, and the recorded end of the installation.
     async fn check_end(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let feed = unowned::<AuditHead>(uow).find(AuditChain::feed()).await?;
+        let feed = unowned_records::<AuditHead>(uow)
+            .find(AuditChain::feed())
+            .await?;
         let feed = feed.map_or_else(|| AuditHead::empty(AuditChain::feed()), Stored::into_inner);
         if feed.hash != self.hash || feed.checkpoint_seq != self.position {
             let message = format!(
@@ -179,7 +183,7 @@ impl Verification<'_> {
             self.problem(ProblemKind::CheckpointMissing, message);
         }
         let beyond = AuditSealQuery::Feed(None, feed.seq.max(self.position));
-        let beyond = unowned::<AuditSeal>(uow).first(&beyond).await?;
+        let beyond = unowned_records::<AuditSeal>(uow).first(&beyond).await?;
         if feed.seq < self.position || beyond.is_some() {
             let message = format!(
                 "the recorded end of the installation is {}, which differs from its actual end",
@@ -188,7 +192,7 @@ impl Verification<'_> {
             self.problem(ProblemKind::HeadChanged, message);
         }
         self.check_positions(uow, self.position, feed.seq).await?;
-        self.found.chains = unowned::<AuditHead>(uow)
+        self.found.chains = unowned_records::<AuditHead>(uow)
             .count(&AuditHeadQuery::Chains)
             .await?;
         let has_lost_chains = self.found.chains < self.last.chains;
@@ -207,13 +211,18 @@ impl Verification<'_> {
 
     /// Reports the chains whose last links are missing.
     async fn name_missing_chains(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let heads = unowned::<AuditHead>(uow);
+        let heads = unowned_records::<AuditHead>(uow);
         for head in heads.list(&AuditHeadQuery::Chains, u32::MAX).await? {
             if self.report.is_full() {
                 break;
             }
             let last = AuditSealQuery::OfChain(head.chain.clone(), head.seq - 1);
-            if head.seq > 0 && unowned::<AuditSeal>(uow).first(&last).await?.is_none() {
+            if head.seq > 0
+                && unowned_records::<AuditSeal>(uow)
+                    .first(&last)
+                    .await?
+                    .is_none()
+            {
                 let (chain, seq) = (head.chain.as_ref(), head.seq);
                 let message =
                     format!("the chain {chain} is noted to end at {seq}, and its end is gone");

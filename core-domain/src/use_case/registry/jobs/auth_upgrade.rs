@@ -123,8 +123,8 @@ impl CreatesObject<UpgradeAuth> for AuthWorker {
         let (mut uow, Some(platform)) = cx.read().await? else {
             return Ok(true);
         };
-        let entry = find_resource(&platform, uow.as_mut(), object).await?;
-        Ok(!entry.is_some_and(|entry| is_current_auth(&entry)))
+        let resource = find_resource(&platform, uow.as_mut(), object).await?;
+        Ok(!resource.is_some_and(|resource| is_current_auth(&resource)))
     }
 
     async fn config(&self, cx: &StepContext<'_, UpgradeAuth>) -> Result<Value, StepError> {
@@ -151,10 +151,10 @@ impl CreatesObject<UpgradeAuth> for AuthWorker {
         &self,
         cx: &JobContext<'_, UpgradeAuth>,
         uow: &mut dyn UnitOfWork,
-        entry: Stored<Resource>,
+        resource: Stored<Resource>,
     ) -> Result<()> {
         let (name, version) = (AUTH_VERSION_SETTING, json!(AUTH_VERSION));
-        resource::record_setting(cx, &cx.scope, uow, &entry, name, version).await?;
+        resource::record_setting(cx, &cx.scope, uow, &resource, name, version).await?;
         Ok(())
     }
 }

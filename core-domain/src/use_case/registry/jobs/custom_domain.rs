@@ -426,10 +426,10 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let (_, found) = find_domain(cx).await?;
         let Some((_, domain)) = found else {
-            return Ok(Undone::left("its domain does not exist"));
+            return Ok(Undone::kept_because("its domain does not exist"));
         };
         if domain.status != CustomDomainStatus::Failed {
-            return Ok(Undone::left("its domain is in use"));
+            return Ok(Undone::kept_because("its domain is in use"));
         }
         stop_serving(cx, &domain).await?;
         Ok(Undone::Removed)

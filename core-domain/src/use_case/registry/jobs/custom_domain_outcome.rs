@@ -9,7 +9,9 @@ use crate::port::UnitOfWork;
 use crate::registry::{
     CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, ProviderName, SslStatus,
 };
-use crate::use_case::registry::hostname::{Claim, ensure_not_served_elsewhere, is_custom_domain};
+use crate::use_case::registry::hostname::{
+    Claim, custom_domain_exists_error, ensure_not_served_elsewhere,
+};
 
 /// Records which DNS records are missing, as found by the domain's job.
 pub(super) async fn record_check(
@@ -179,7 +181,7 @@ pub(in crate::use_case::registry) async fn replace_domain(
     stored.map_err(|error| match error {
         Error::Store(StoreError::Conflict {
             index: "hostname", ..
-        }) => is_custom_domain(),
+        }) => custom_domain_exists_error(),
         error => error,
     })
 }

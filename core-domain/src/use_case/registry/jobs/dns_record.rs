@@ -25,7 +25,9 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone, enqueue,
 };
-use crate::use_case::registry::hostname::{Claim, ensure_not_served_elsewhere, has_dns_record};
+use crate::use_case::registry::hostname::{
+    Claim, dns_record_exists_error, ensure_not_served_elsewhere,
+};
 
 /// Returns the record if it is pending, this is its job and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
@@ -277,8 +279,8 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
                 remove_route(cx, &routed).await?;
                 Ok(Undone::Removed)
             }
-            Some(_) => Ok(Undone::left("its record is in use")),
-            None => Ok(Undone::left("its record does not exist")),
+            Some(_) => Ok(Undone::kept_because("its record is in use")),
+            None => Ok(Undone::kept_because("its record does not exist")),
         }
     }
 
@@ -335,7 +337,7 @@ async fn record_proof(
         };
         assign(cx, scope, uow, &seen.hostname, claim).await?;
     }
-    let next = seen.edit().checked(missing, uow.now().await?);
+    let next = seen.edit().after_look_up(missing, uow.now().await?);
     audited::replace(cx, scope, uow, &seen, next, "dns_record.checked").await?;
     Ok(())
 }
@@ -415,7 +417,7 @@ async fn replace_record(
     let stored = stored.map_err(|error| match error {
         Error::Store(StoreError::Conflict {
             index: "hostname", ..
-        }) => has_dns_record(),
+        }) => dns_record_exists_error(),
         error => error,
     });
     stored.map(drop)

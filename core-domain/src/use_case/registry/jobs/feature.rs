@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::object::{
     CreateObject, CreatesObject, ObjectProperties, find_resource, observe_owned, reason_to_keep,
 };
-use super::removal::{Attempt, RemoveObjects, RemovesObjects, delete_entry, remove_if_owned};
+use super::removal::{Attempt, RemoveObjects, RemovesObjects, delete_resource, remove_if_owned};
 use super::target::ensure_not_deleted;
 use crate::access::PlatformAccess;
 use crate::kernel::{
@@ -143,20 +143,20 @@ impl CreatesObject<Activate> for FeatureWorker {
         cx: &StepContext<'_, Activate>,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
-        entry: Option<&Resource>,
+        resource: Option<&Resource>,
     ) -> Result<Option<&'static str>> {
         let feature = feature_of_job(platform, uow, cx.job, &cx.input.target).await?;
         if feature.is_none() {
             return Ok(Some("its feature belongs to another job"));
         }
-        reason_to_keep(platform, uow, entry, cx.job).await
+        reason_to_keep(platform, uow, resource, cx.job).await
     }
 
     async fn undo_deletes(
         &self,
         cx: &JobContext<'_, Activate>,
         uow: &mut dyn UnitOfWork,
-        _entry: &Resource,
+        _resource: &Resource,
         undone: &Undone,
     ) -> Result<bool> {
         if !undone.is_removed() {
@@ -270,8 +270,8 @@ impl JobStep<Deactivate> for RemoveWorker {
         (): &(),
     ) -> Result<()> {
         let target = &cx.input.target;
-        match target.entry(&cx.scope, uow).await? {
-            Some(entry) => delete_entry(cx, &cx.scope, uow, &entry).await,
+        match target.resource(&cx.scope, uow).await? {
+            Some(resource) => delete_resource(cx, &cx.scope, uow, &resource).await,
             None => Ok(()),
         }
     }
@@ -293,8 +293,8 @@ impl RemovesObjects<Deactivate> for FeatureData {
 
     async fn remove(&self, attempt: &mut Attempt<'_, '_, Deactivate>) -> Result<(), StepError> {
         let target = &attempt.cx().input.target;
-        let is_removed = |entry: &Resource| is_data_of(target, entry);
-        attempt.remove_entries(owned_by(target), is_removed).await
+        let is_removed = |resource: &Resource| is_data_of(target, resource);
+        attempt.remove_resources(owned_by(target), is_removed).await
     }
 }
 
@@ -304,8 +304,11 @@ pub(in crate::use_case::registry) fn owned_by(target: &FeatureTarget) -> Resourc
 }
 
 /// Returns whether the resource is a store of the feature in its environment.
-pub(in crate::use_case::registry) fn is_data_of(target: &FeatureTarget, entry: &Resource) -> bool {
-    entry.resource_type.is_store() && entry.environment == target.environment
+pub(in crate::use_case::registry) fn is_data_of(
+    target: &FeatureTarget,
+    resource: &Resource,
+) -> bool {
+    resource.resource_type.is_store() && resource.environment == target.environment
 }
 
 /// The feature of a job.
@@ -389,7 +392,7 @@ impl FeatureTarget {
     }
 
     /// Returns the resource of the feature's worker; `None` if there is none.
-    pub(super) async fn entry(
+    pub(super) async fn resource(
         &self,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,

@@ -149,8 +149,8 @@ enum UnprovedRecord {
     Domain(CustomDomainId),
 }
 
-/// A hostname at the provider that is removed, by its object.
-enum Served {
+/// The object whose hostname is removed at the provider.
+enum EvictionTarget {
     Record(ResourceRef),
     Domain { owner: String, target: ResourceRef },
 }
@@ -162,13 +162,13 @@ pub(super) async fn evict_hostname<K: JobKind>(
     hostname: &Hostname,
 ) -> Result<(), StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
-    let mut entries = records(uow.as_mut(), hostname).await?;
-    entries.extend(domains(uow.as_mut(), hostname).await?);
+    let mut unproved = records(uow.as_mut(), hostname).await?;
+    unproved.extend(domains(uow.as_mut(), hostname).await?);
     drop(uow);
-    for entry in entries {
+    for record in unproved {
         // The platform of the record may have proved the hostname in between.
         let mut uow = cx.store.begin(Mode::Read).await?;
-        let found = find_unproved(uow.as_mut(), &entry).await?;
+        let found = find_unproved(uow.as_mut(), &record).await?;
         drop(uow);
         let Some(served) = found else {
             continue;
@@ -176,8 +176,8 @@ pub(super) async fn evict_hostname<K: JobKind>(
         cx.guard().await?;
         let (provider, hostname) = (&cx.infrastructure, hostname.as_str());
         let removed = match &served {
-            Served::Record(target) => provider.remove_route(hostname, target).await,
-            Served::Domain { owner, target } => {
+            EvictionTarget::Record(target) => provider.remove_route(hostname, target).await,
+            EvictionTarget::Domain { owner, target } => {
                 provider.stop_serving(hostname, owner, target).await
             }
         };
@@ -192,30 +192,30 @@ pub(super) async fn evict_hostname<K: JobKind>(
 
 /// Returns the DNS records of a hostname without a proof that the provider may serve.
 async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<UnprovedRecord>> {
-    let (mut entries, mut without_id) = (Vec::new(), 0);
+    let (mut unproved, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
     while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
         for record in batch.iter().filter(|record| !record.is_proved()) {
             if may_be_served(record.cf_route_id.is_some(), &mut without_id) {
-                entries.push(UnprovedRecord::Record(record.id.clone()));
+                unproved.push(UnprovedRecord::Record(record.id.clone()));
             }
         }
     }
-    Ok(entries)
+    Ok(unproved)
 }
 
 /// Returns the custom domains of a hostname without a proof that the provider may serve.
 async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<UnprovedRecord>> {
-    let (mut entries, mut without_id) = (Vec::new(), 0);
+    let (mut unproved, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
     while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
         for domain in batch.iter().filter(|domain| !domain.is_proved()) {
             if may_be_served(domain.cf_hostname_id.is_some(), &mut without_id) {
-                entries.push(UnprovedRecord::Domain(domain.id.clone()));
+                unproved.push(UnprovedRecord::Domain(domain.id.clone()));
             }
         }
     }
-    Ok(entries)
+    Ok(unproved)
 }
 
 /// Returns whether the provider may serve a record: it has an id, or is one of the newest [`MAX_WITHOUT_ID`] without
@@ -226,9 +226,12 @@ fn may_be_served(has_id: bool, without_id: &mut usize) -> bool {
 }
 
 /// Returns the object of a record that still has no proof.
-async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &UnprovedRecord) -> Result<Option<Served>> {
+async fn find_unproved(
+    uow: &mut dyn UnitOfWork,
+    record: &UnprovedRecord,
+) -> Result<Option<EvictionTarget>> {
     let system = SystemScope::new();
-    match entry {
+    match record {
         UnprovedRecord::Record(id) => {
             let found = system.records::<DnsRecord>(uow).find(id).await?;
             let Some(record) = found.filter(|record| !record.is_proved()) else {
@@ -238,7 +241,7 @@ async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &UnprovedRecord) -> Resu
                 return Ok(None);
             };
             let target = target_of_record(&platform, uow, &record).await?;
-            Ok(target.map(Served::Record))
+            Ok(target.map(EvictionTarget::Record))
         }
         UnprovedRecord::Domain(id) => {
             let found = system.records::<CustomDomain>(uow).find(id).await?;
@@ -250,7 +253,7 @@ async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &UnprovedRecord) -> Resu
             };
             let target = target_of_domain(&platform, uow, &domain).await?;
             let owner = domain.platform_id.to_string();
-            Ok(target.map(|target| Served::Domain { owner, target }))
+            Ok(target.map(|target| EvictionTarget::Domain { owner, target }))
         }
     }
 }

@@ -12,7 +12,9 @@ use crate::registry::{
     DnsRecordEvent, DnsRecordQuery, DnsRecordStatus, Hostname, PlatformStatus,
 };
 use crate::use_case::provisioning::enqueue;
-use crate::use_case::registry::hostname::{Claim, has_dns_record, is_custom_domain};
+use crate::use_case::registry::hostname::{
+    Claim, custom_domain_exists_error, dns_record_exists_error,
+};
 
 /// Assigns a hostname to a platform. Other platforms lose it if their records are active. If this platform proved the
 /// hostname, other platforms that proved it before lose it too.
@@ -34,7 +36,7 @@ pub(super) async fn assign(
             if domain.platform_id != *scope.id()
                 && ends_other_record(claim, is_active, domain.is_proved())
                 && let Some(loser) =
-                    loser(uow, &domain.platform_id, claim, is_custom_domain).await?
+                    loser(uow, &domain.platform_id, claim, custom_domain_exists_error).await?
             {
                 fail_domain(cx, &loser, uow, &domain).await?;
             }
@@ -46,7 +48,8 @@ pub(super) async fn assign(
             let is_active = record.status == DnsRecordStatus::Active;
             if record.platform_id != *scope.id()
                 && ends_other_record(claim, is_active, record.is_proved())
-                && let Some(loser) = loser(uow, &record.platform_id, claim, has_dns_record).await?
+                && let Some(loser) =
+                    loser(uow, &record.platform_id, claim, dns_record_exists_error).await?
             {
                 fail_record(cx, &loser, uow, &record).await?;
             }
@@ -102,7 +105,7 @@ pub(in crate::use_case::registry) async fn fail_record(
     seen: &Stored<DnsRecord>,
 ) -> Result<()> {
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
-    let next = seen.edit().lost(&random)?;
+    let next = seen.edit().after_loss(&random)?;
     let action = DnsRecordEvent::Fail.transition().action;
     audited::replace(&cx.without_conditions(), scope, uow, seen, next, action).await?;
     let target = DnsTarget::of(scope, &seen.id);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::dns_record_removal;
-use super::removal::{delete_entry, undo_creation};
+use super::removal::{delete_resource, undo_creation};
 use super::target::{PlatformKind, platform_id_of};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
@@ -78,7 +78,7 @@ pub(in crate::use_case) trait CreatesObject<K: PlatformKind>:
         uow: &mut dyn UnitOfWork,
     ) -> Result<ObjectProperties>;
 
-    /// Writes the other consequences of the created object. `entry` is its resource. Default: none.
+    /// Writes the other consequences of the created object. `resource` is its record. Default: none.
     ///
     /// # Errors
     /// Any error counts as a failed attempt of the step.
@@ -86,13 +86,13 @@ pub(in crate::use_case) trait CreatesObject<K: PlatformKind>:
         &self,
         _cx: &JobContext<'_, K>,
         _uow: &mut dyn UnitOfWork,
-        _entry: Stored<Resource>,
+        _resource: Stored<Resource>,
     ) -> Result<()> {
         Ok(())
     }
 
-    /// Returns the reason why an undo keeps the object; `None` if the undo removes it. `entry` is the object's resource.
-    /// Default: an object that another job uses or that has DNS records is kept.
+    /// Returns the reason why an undo keeps the object; `None` if the undo removes it. `resource` is the
+    /// object's record. Default: an object that another job uses or that has DNS records is kept.
     ///
     /// # Errors
     /// Only those of the store.
@@ -101,9 +101,9 @@ pub(in crate::use_case) trait CreatesObject<K: PlatformKind>:
         cx: &StepContext<'_, K>,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
-        entry: Option<&Resource>,
+        resource: Option<&Resource>,
     ) -> Result<Option<&'static str>> {
-        reason_to_keep(platform, uow, entry, cx.job).await
+        reason_to_keep(platform, uow, resource, cx.job).await
     }
 
     /// Returns whether the end of an undo deletes the object's resource. Default: `true` if the object was removed and
@@ -115,10 +115,10 @@ pub(in crate::use_case) trait CreatesObject<K: PlatformKind>:
         &self,
         cx: &JobContext<'_, K>,
         _uow: &mut dyn UnitOfWork,
-        entry: &Resource,
+        resource: &Resource,
         undone: &Undone,
     ) -> Result<bool> {
-        Ok(undone.is_removed() && is_created_by(entry, cx.job))
+        Ok(undone.is_removed() && is_created_by(resource, cx.job))
     }
 }
 
@@ -227,8 +227,8 @@ impl<K: PlatformKind, D: CreatesObject<K>> JobStep<K> for CreateObject<D> {
     ) -> Result<()> {
         let properties = self.0.properties(cx, uow).await?;
         let creator = output.creator(&cx.job.id);
-        let entry = upsert_resource(cx, &cx.scope, uow, properties, output, creator).await?;
-        self.0.record(cx, uow, entry).await
+        let resource = upsert_resource(cx, &cx.scope, uow, properties, output, creator).await?;
+        self.0.record(cx, uow, resource).await
     }
 
     /// Removes an object whose platform no longer exists, because nothing else can use it.
@@ -237,10 +237,12 @@ impl<K: PlatformKind, D: CreatesObject<K>> JobStep<K> for CreateObject<D> {
         let (mut uow, platform) = cx.read().await?;
         if let Some(platform) = &platform {
             let uow = uow.as_mut();
-            let entry = find_resource(platform, uow, &object).await?;
-            let why = self.0.reason_to_keep(cx, platform, uow, entry.as_deref());
+            let resource = find_resource(platform, uow, &object).await?;
+            let why = self
+                .0
+                .reason_to_keep(cx, platform, uow, resource.as_deref());
             if let Some(why) = why.await? {
-                return Ok(Undone::left(why));
+                return Ok(Undone::kept_because(why));
             }
         }
         drop(uow);
@@ -254,19 +256,19 @@ impl<K: PlatformKind, D: CreatesObject<K>> JobStep<K> for CreateObject<D> {
         undone: &Undone,
     ) -> Result<()> {
         let object = self.0.object(cx.input, cx.item)?;
-        let Some(entry) = find_resource(&cx.scope, uow, &object).await? else {
+        let Some(resource) = find_resource(&cx.scope, uow, &object).await? else {
             return Ok(());
         };
-        if !self.0.undo_deletes(cx, uow, &entry, undone).await? {
+        if !self.0.undo_deletes(cx, uow, &resource, undone).await? {
             return Ok(());
         }
-        delete_entry(cx, &cx.scope, uow, &entry).await
+        delete_resource(cx, &cx.scope, uow, &resource).await
     }
 }
 
 /// Returns whether the resource records the job as the creator of the object.
-pub(super) fn is_created_by(entry: &Resource, job: &Job) -> bool {
-    entry.provision_job_id.as_ref() == Some(&job.id)
+pub(super) fn is_created_by(resource: &Resource, job: &Job) -> bool {
+    resource.provision_job_id.as_ref() == Some(&job.id)
 }
 
 /// Returns the reason why an undo keeps the object of a resource; `None` if the undo can remove it. An object without a
@@ -274,16 +276,16 @@ pub(super) fn is_created_by(entry: &Resource, job: &Job) -> bool {
 pub(super) async fn reason_to_keep(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    entry: Option<&Resource>,
+    resource: Option<&Resource>,
     job: &Job,
 ) -> Result<Option<&'static str>> {
-    let Some(entry) = entry else {
+    let Some(resource) = resource else {
         return Ok(None);
     };
-    if !is_created_by(entry, job) {
+    if !is_created_by(resource, job) {
         return Ok(Some("another job uses it"));
     }
-    let leading = dns_record_removal::count_leading_to(platform, uow, &entry.id).await?;
+    let leading = dns_record_removal::count_leading_to(platform, uow, &resource.id).await?;
     Ok((leading > 0).then_some("it has DNS records"))
 }
 
@@ -373,17 +375,17 @@ impl ObjectRecords {
         object: &ResourceRef,
     ) -> Result<Self> {
         let named = ResourceQuery::EverNamed(object.name.clone());
-        let mut entries = Batches::<Resource>::of(named);
+        let mut resources = Batches::<Resource>::of(named);
         let mut known = Self::default();
-        while let Some(batch) = entries.next(platform.records(uow)).await? {
+        while let Some(batch) = resources.next(platform.records(uow)).await? {
             let of_type = batch
                 .iter()
-                .filter(|entry| entry.resource_type == object.resource_type);
+                .filter(|resource| resource.resource_type == object.resource_type);
             // The query returns the newest resource first.
-            for entry in of_type {
-                known.is_entered |= entry.deleted_at.is_none();
-                known.environment = known.environment.or(Some(entry.environment));
-                known.deleted_at = known.deleted_at.max(entry.deleted_at);
+            for resource in of_type {
+                known.is_entered |= resource.deleted_at.is_none();
+                known.environment = known.environment.or(Some(resource.environment));
+                known.deleted_at = known.deleted_at.max(resource.deleted_at);
             }
         }
         Ok(known)

@@ -14,7 +14,9 @@ use super::platform_deprovision::{Deprovision, Removal};
 use super::platform_provision::ProvisionPlatform;
 use super::stack::StackActivate;
 use super::target::Target;
-use crate::access::{Batches, PlatformAccess, PlatformWriter, SystemScope, audited, unowned};
+use crate::access::{
+    Batches, PlatformAccess, PlatformWriter, SystemScope, audited, unowned_records,
+};
 use crate::iam::Member;
 use crate::kernel::{
     Context, Environment, Error, JobId, Line, Machine, OnboardingId, PlatformId, PlatformOwned,
@@ -472,7 +474,7 @@ impl OtherRecords<'_> {
 
     async fn resource(&self, uow: &mut dyn UnitOfWork) -> Result<Option<String>> {
         let all = ResourceQuery::All { deleted: false };
-        let is_other = |entry: &Resource| !self.is_own(entry.provision_job_id.as_ref());
+        let is_other = |resource: &Resource| !self.is_own(resource.provision_job_id.as_ref());
         self.first(uow, all, is_other).await
     }
 
@@ -535,7 +537,7 @@ async fn create_onboarded(
     uow: &mut dyn UnitOfWork,
     onboarding: &OnboardingId,
 ) -> Result<Tenant> {
-    let onboarding = unowned::<Onboarding>(uow).get(onboarding).await?;
+    let onboarding = unowned_records::<Onboarding>(uow).get(onboarding).await?;
     let setup = TenantSetup {
         platform_id: onboarding.platform_id.clone(),
         name: onboarding.platform_name.clone(),
@@ -559,7 +561,7 @@ async fn record_event(
     onboarding: &OnboardingId,
     event: OnboardingEvent,
 ) -> Result<()> {
-    let seen = unowned::<Onboarding>(uow).get(onboarding).await?;
+    let seen = unowned_records::<Onboarding>(uow).get(onboarding).await?;
     let Ok(status) = event.next(seen.status) else {
         return Ok(());
     };

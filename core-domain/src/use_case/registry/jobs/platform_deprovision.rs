@@ -19,7 +19,7 @@ use super::removal::{
 };
 use crate::access::{
     AuditEvent, Batches, PlatformAccess, PlatformWriter, SystemScope, audited, remove_records,
-    unaudited, unowned,
+    unaudited, unowned_records,
 };
 use crate::kernel::{
     Context, CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored,
@@ -125,7 +125,7 @@ impl Removal {
     }
 
     /// Selects the resources of a type that are removed: those that were created up to `until`.
-    pub(super) fn entries(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
+    pub(super) fn resources(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
         ResourceQuery::OfTypeUntil {
             resource_type,
             environment: self.environment,
@@ -215,7 +215,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
-        let served = served(cx).await?;
+        let served = list_served_domains(cx).await?;
         let is_entered = |domain: &Stored<CustomDomain>| domain.cf_hostname_id.is_some();
         let (entered, asked_for): (Vec<_>, Vec<_>) = served.into_iter().partition(is_entered);
         let mut removed = Vec::new();
@@ -273,7 +273,7 @@ async fn remove<K: JobKind<Input = Removal>>(
 }
 
 /// Returns the domains that may be served and point to a removed object.
-async fn served<K: JobKind<Input = Removal>>(
+async fn list_served_domains<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
     let mut served = Vec::new();
@@ -329,8 +329,8 @@ impl<K: JobKind<Input = Removal>> RemovesObjects<K> for AllOfType {
     /// provider because their resource was deleted earlier. Repeats this until nothing is left.
     async fn remove(&self, attempt: &mut Attempt<'_, '_, K>) -> Result<(), StepError> {
         let cx = attempt.cx();
-        let entries = cx.input.entries(self.0, attempt.started_at());
-        attempt.remove_entries(entries, |_| true).await?;
+        let resources = cx.input.resources(self.0, attempt.started_at());
+        attempt.remove_resources(resources, |_| true).await?;
         if self.0 == ResourceType::Worker {
             self.remove_workers_of_features(cx, attempt).await?;
         }
@@ -339,7 +339,7 @@ impl<K: JobKind<Input = Removal>> RemovesObjects<K> for AllOfType {
             is_anything_removed |= attempt.remove(&object).await?;
         }
         if is_anything_removed {
-            return Err(attempt.unfinished());
+            return Err(attempt.unfinished_error());
         }
         // A provider's list can be outdated, so the names that provisioning derives are removed too.
         for object in cx.input.own_objects(self.0) {
@@ -363,7 +363,7 @@ impl<K: JobKind<Input = Removal>> RemovesObjects<K> for AllOfType {
 
 impl AllOfType {
     /// Returns the reference to an object of this type.
-    fn named(self, name: String) -> ResourceRef {
+    fn resource_ref(self, name: String) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
             name,
@@ -384,7 +384,7 @@ impl AllOfType {
             feature_state::list_with_worker(&platform, uow.as_mut(), environment, limit).await?;
         drop(uow);
         for feature in features {
-            let object = self.named(feature.worker_name(&platform.platform().slug));
+            let object = self.resource_ref(feature.worker_name(&platform.platform().slug));
             if !self.is_handled(cx, attempt, &object).await? {
                 attempt.remove(&object).await?;
             }
@@ -427,7 +427,7 @@ impl AllOfType {
                 .list_owned(platform.as_str(), self.0, cursor);
             let page = page.await?;
             for object in page.objects {
-                let object = self.named(object.name);
+                let object = self.resource_ref(object.name);
                 if attempt.has_removed(&object.name) || !self.is_covered(cx, &object).await? {
                     continue;
                 }
@@ -536,7 +536,7 @@ async fn release_organization(
         None => 0,
         Some(organization) => {
             let belonging = PlatformQuery::OfIncludingDeleted(organization.clone());
-            unowned::<Platform>(uow).count(&belonging).await?
+            unowned_records::<Platform>(uow).count(&belonging).await?
         }
     };
     let system = SystemScope::new();

@@ -158,6 +158,6 @@ fn auth_settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
 }
 
 /// Returns whether the resource records the current version of the auth worker.
-pub(in crate::use_case::registry) fn is_current_auth(entry: &Resource) -> bool {
-    entry.config.value()[AUTH_VERSION_SETTING] == AUTH_VERSION
+pub(in crate::use_case::registry) fn is_current_auth(resource: &Resource) -> bool {
+    resource.config.value()[AUTH_VERSION_SETTING] == AUTH_VERSION
 }

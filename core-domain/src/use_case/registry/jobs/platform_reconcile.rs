@@ -133,24 +133,24 @@ impl CompareResources {
     ) -> Result<Differences, StepError> {
         let mut objects = self.objects(cx).await?;
         let mut found = Differences::default();
-        for entry in self.entries(cx).await? {
+        for resource in self.list_resources(cx).await? {
             // An object with a resource in another environment is not an orphan.
-            let mut object = objects.remove(entry.cf_name.as_str());
-            if !cx.input.covers(entry.environment) {
+            let mut object = objects.remove(resource.cf_name.as_str());
+            if !cx.input.covers(resource.environment) {
                 continue;
             }
             found.report.checked += 1;
             if object.is_none() {
-                object = self.observe_again(cx, &entry).await?;
+                object = self.observe_again(cx, &resource).await?;
             }
             match object {
-                Some(object) if differs(&entry, &object) => {
-                    found.report.add_changed(entry.cf_name.as_str());
-                    found.changed.push((entry, object));
+                Some(object) if differs(&resource, &object) => {
+                    found.report.add_changed(resource.cf_name.as_str());
+                    found.changed.push((resource, object));
                 }
-                None if entry.status == ResourceStatus::Active => {
-                    found.report.add_missing(entry.cf_name.as_str());
-                    found.missing.push(entry);
+                None if resource.status == ResourceStatus::Active => {
+                    found.report.add_missing(resource.cf_name.as_str());
+                    found.missing.push(resource);
                 }
                 _ => {}
             }
@@ -184,7 +184,7 @@ impl CompareResources {
     }
 
     /// Returns the resources of this type in all environments.
-    async fn entries<K: ComparesResources>(
+    async fn list_resources<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Vec<Stored<Resource>>, StepError> {
@@ -194,37 +194,38 @@ impl CompareResources {
             environment: None,
             until: uow.now().await?,
         };
-        let mut entries = Vec::new();
+        let mut resources = Vec::new();
         let Some(platform) = platform else {
-            return Ok(entries);
+            return Ok(resources);
         };
         let mut batches = Batches::<Resource>::of(of_type);
         while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
-            entries.extend(batch);
+            resources.extend(batch);
         }
-        Ok(entries)
+        Ok(resources)
     }
 
     /// Observes the object of an active resource by its name, because the provider's list can be outdated.
     async fn observe_again<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
-        entry: &Resource,
+        resource: &Resource,
     ) -> Result<Option<ProviderObject>, StepError> {
-        if entry.status != ResourceStatus::Active {
+        if resource.status != ResourceStatus::Active {
             return Ok(None);
         }
         let object = cx
             .infrastructure
-            .observe(&self.named(entry.cf_name.as_str()))
+            .observe(&self.resource_ref(resource.cf_name.as_str()))
             .await?;
-        let is_own =
-            |found: &ProviderObject| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
+        let is_own = |found: &ProviderObject| {
+            found.belongs_to(resource.cf_name.as_str(), &resource.platform_id)
+        };
         Ok(object.filter(is_own))
     }
 
     /// Returns the reference to an object of this type.
-    fn named(self, name: &str) -> ResourceRef {
+    fn resource_ref(self, name: &str) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
             name: name.to_owned(),
@@ -239,18 +240,18 @@ impl CompareResources {
         found: &mut Differences,
     ) -> Result<(), StepError> {
         let report = &mut found.report;
-        for (entry, object) in &found.changed {
+        for (resource, object) in &found.changed {
             if report.is_full() {
                 return Ok(());
             }
-            let updated = Repair::new(entry.cf_name.as_str(), RepairAction::Updated);
-            report.add_repair(with_record(updated, entry).with_object(object.clone()));
+            let updated = Repair::new(resource.cf_name.as_str(), RepairAction::Updated);
+            report.add_repair(with_record(updated, resource).with_object(object.clone()));
         }
-        for entry in &found.missing {
+        for resource in &found.missing {
             if report.is_full() {
                 return Ok(());
             }
-            report.add_repair(self.replace(cx, entry).await?);
+            report.add_repair(self.replace(cx, resource).await?);
         }
         for (name, object) in &found.orphans {
             if report.is_full() {
@@ -267,21 +268,21 @@ impl CompareResources {
     async fn replace<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
-        entry: &Resource,
+        resource: &Resource,
     ) -> Result<Repair, StepError> {
         let lost = with_record(
-            Repair::new(entry.cf_name.as_str(), RepairAction::Failed),
-            entry,
+            Repair::new(resource.cf_name.as_str(), RepairAction::Failed),
+            resource,
         );
-        let Some(own) = self.default_object(cx, entry.cf_name.as_str()) else {
+        let Some(own) = self.default_object(cx, resource.cf_name.as_str()) else {
             return Ok(lost);
         };
         cx.guard().await?;
         match cx.infrastructure.create(&own.request).await {
             Err(ProviderError::NameTaken(_)) => Ok(lost),
             created => {
-                let created_again = Repair::new(entry.cf_name.as_str(), RepairAction::Created);
-                Ok(with_record(created_again, entry).with_object(created?))
+                let created_again = Repair::new(resource.cf_name.as_str(), RepairAction::Created);
+                Ok(with_record(created_again, resource).with_object(created?))
             }
         }
     }
@@ -297,7 +298,7 @@ impl CompareResources {
         let (mut uow, platform) = cx.read().await?;
         let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         // The resource may have been created since the comparison.
-        let known = ObjectRecords::of(platform, uow.as_mut(), &self.named(name)).await?;
+        let known = ObjectRecords::of(platform, uow.as_mut(), &self.resource_ref(name)).await?;
         drop(uow);
         if known.is_entered {
             return Ok(None);
@@ -312,7 +313,9 @@ impl CompareResources {
             }
             cx.guard().await?;
             let owner = cx.input.platform_id.as_str();
-            cx.infrastructure.remove(&self.named(name), owner).await?;
+            cx.infrastructure
+                .remove(&self.resource_ref(name), owner)
+                .await?;
             return Ok(Some(Repair::new(name, RepairAction::Removed)));
         }
         let own = self.default_object(cx, name);
@@ -404,18 +407,18 @@ struct DefaultObject {
 }
 
 /// Adds the data of the record.
-fn with_record(repair: Repair, entry: &Resource) -> Repair {
+fn with_record(repair: Repair, resource: &Resource) -> Repair {
     Repair {
-        id: Some(entry.id.to_string()),
-        environment: Some(entry.environment),
-        service_name: Some(entry.service_name.to_string()),
+        id: Some(resource.id.to_string()),
+        environment: Some(resource.environment),
+        service_name: Some(resource.service_name.to_string()),
         ..repair
     }
 }
 
 /// Returns whether a record differs from its object. Provider lists may omit URLs, so a missing URL is no difference.
-fn differs(entry: &Resource, object: &ProviderObject) -> bool {
-    let is_known = entry.cf_id.as_ref().map(|id| id.as_str()) == Some(&object.id);
-    let moved = object.url.is_some() && object.url != entry.cf_url;
-    entry.status != ResourceStatus::Active || !is_known || moved
+fn differs(resource: &Resource, object: &ProviderObject) -> bool {
+    let is_known = resource.cf_id.as_ref().map(|id| id.as_str()) == Some(&object.id);
+    let moved = object.url.is_some() && object.url != resource.cf_url;
+    resource.status != ResourceStatus::Active || !is_known || moved
 }

@@ -33,7 +33,7 @@ pub(super) trait HostnameRecords<K: JobKind<Input = Reconciliation>>:
     type Record: Send + Sync;
 
     /// The state of a hostname at the provider.
-    type Found: Send;
+    type ProviderState: Send;
 
     /// Returns the name of the step.
     fn name(&self) -> &'static str;
@@ -49,14 +49,14 @@ pub(super) trait HostnameRecords<K: JobKind<Input = Reconciliation>>:
         &self,
         cx: &StepContext<'_, K>,
         record: &Self::Record,
-    ) -> Result<Option<Difference<Self::Found>>, StepError>;
+    ) -> Result<Option<Difference<Self::ProviderState>>, StepError>;
 
     /// Repairs a difference at the provider.
     async fn repair(
         &self,
         cx: &StepContext<'_, K>,
         record: &Self::Record,
-        difference: Difference<Self::Found>,
+        difference: Difference<Self::ProviderState>,
     ) -> Result<Repair, StepError>;
 
     /// Applies a repair to its record.
@@ -172,7 +172,7 @@ pub(super) struct DnsRecords;
 #[async_trait]
 impl<K: JobKind<Input = Reconciliation>> HostnameRecords<K> for DnsRecords {
     type Record = RoutedRecord;
-    type Found = Route;
+    type ProviderState = Route;
 
     fn name(&self) -> &'static str {
         "routes"
@@ -289,7 +289,7 @@ pub(super) struct CustomDomains;
 #[async_trait]
 impl<K: JobKind<Input = Reconciliation>> HostnameRecords<K> for CustomDomains {
     type Record = Stored<CustomDomain>;
-    type Found = ServedHostname;
+    type ProviderState = ServedHostname;
 
     fn name(&self) -> &'static str {
         "hostnames"

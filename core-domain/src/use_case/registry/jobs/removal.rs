@@ -39,7 +39,7 @@ pub(super) struct RemovedObjects {
     /// The names of the objects at the provider.
     pub(super) names: Vec<String>,
     /// The resources whose objects were removed.
-    pub(super) entries: Vec<ResourceId>,
+    pub(super) resources: Vec<ResourceId>,
     /// The features whose workers no longer exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) features: Vec<FeatureActivationId>,
@@ -170,13 +170,13 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
     ///
     /// # Errors
     /// Those of [`Attempt::remove`].
-    pub(super) async fn remove_entries(
+    pub(super) async fn remove_resources(
         &mut self,
         query: ResourceQuery,
         is_removed: impl Fn(&Resource) -> bool + Send,
     ) -> Result<(), StepError> {
-        for entry in self.portion_of(query, is_removed).await? {
-            self.remove_entry(&entry).await?;
+        for resource in self.portion_of(query, is_removed).await? {
+            self.remove_resource(&resource).await?;
         }
         Ok(())
     }
@@ -193,11 +193,12 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
             return Ok(portion);
         };
         let until = self.started_at;
-        let mut entries = Batches::<Resource>::of(query);
+        let mut resources = Batches::<Resource>::of(query);
         while portion.len() <= MAX_OBJECTS_PER_ATTEMPT
-            && let Some(batch) = entries.next(platform.records(uow.as_mut())).await?
+            && let Some(batch) = resources.next(platform.records(uow.as_mut())).await?
         {
-            let wanted = |entry: &Stored<Resource>| entry.created_at <= until && is_removed(entry);
+            let wanted =
+                |resource: &Stored<Resource>| resource.created_at <= until && is_removed(resource);
             portion.extend(batch.into_iter().filter(wanted));
         }
         portion.truncate(MAX_OBJECTS_PER_ATTEMPT + 1);
@@ -214,26 +215,26 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
     ///
     /// # Errors
     /// Those of [`Attempt::remove`].
-    pub(super) async fn remove_entry(&mut self, entry: &Resource) -> Result<(), StepError> {
-        if is_provider_name(entry.cf_name.as_str()) {
+    pub(super) async fn remove_resource(&mut self, resource: &Resource) -> Result<(), StepError> {
+        if is_provider_name(resource.cf_name.as_str()) {
             let object = ResourceRef {
-                resource_type: entry.resource_type,
-                name: entry.cf_name.to_string(),
+                resource_type: resource.resource_type,
+                name: resource.cf_name.to_string(),
             };
             self.remove(&object).await?;
-            self.removed.entries.push(entry.id.clone());
+            self.removed.resources.push(resource.id.clone());
             return Ok(());
         }
-        self.add_resource(entry).await
+        self.add_resource(resource).await
     }
 
     /// Adds a resource to the output without removing an object.
     ///
     /// # Errors
     /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up.
-    pub(super) async fn add_resource(&mut self, entry: &Resource) -> Result<(), StepError> {
+    pub(super) async fn add_resource(&mut self, resource: &Resource) -> Result<(), StepError> {
         self.ensure_in_portion().await?;
-        self.removed.entries.push(entry.id.clone());
+        self.removed.resources.push(resource.id.clone());
         Ok(())
     }
 
@@ -260,7 +261,7 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         self.cx.guard().await?;
         let is_owned = match remove_if_owned(self.cx, self.platform, object).await {
             Err(error) if self.is_empty() => return Err(error),
-            Err(_) => return Err(self.unfinished()),
+            Err(_) => return Err(self.unfinished_error()),
             Ok(is_owned) => is_owned,
         };
         // People can create resources with names of other owners' objects. The object is kept and the resource is
@@ -270,8 +271,8 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         Ok(is_owned)
     }
 
-    /// Ends the attempt with an error that makes the engine start another attempt.
-    pub(super) fn unfinished(&self) -> StepError {
+    /// Creates the error that ends the attempt and makes the engine start another attempt.
+    pub(super) fn unfinished_error(&self) -> StepError {
         match StepError::unfinished(&self.removed) {
             Ok(unfinished) => unfinished,
             Err(error) => error.into(),
@@ -287,7 +288,7 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         let removed = &self.removed;
         let counts = [
             removed.names.len(),
-            removed.entries.len(),
+            removed.resources.len(),
             removed.features.len(),
         ];
         counts.into_iter().max().unwrap_or_default()
@@ -301,7 +302,7 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         }
         let now = self.cx.store.begin(Mode::Auto).await?.now().await?;
         if self.len() >= MAX_OBJECTS_PER_ATTEMPT || now.since(self.started_at) >= WORKING_TIME {
-            return Err(self.unfinished());
+            return Err(self.unfinished_error());
         }
         Ok(())
     }
@@ -328,7 +329,7 @@ pub(super) async fn undo_creation<K: JobKind>(
     if remove_if_owned(cx, platform, object).await? {
         Ok(Undone::Removed)
     } else {
-        Ok(Undone::left("it belongs to another owner"))
+        Ok(Undone::kept_because("it belongs to another owner"))
     }
 }
 
@@ -339,22 +340,22 @@ pub(super) async fn delete_removed(
     uow: &mut dyn UnitOfWork,
     removed: &RemovedObjects,
 ) -> Result<()> {
-    for id in &removed.entries {
-        let entry = platform.records::<Resource>(uow).find(id).await?;
-        if let Some(entry) = entry.filter(|entry| entry.deleted_at.is_none()) {
-            delete_entry(cx, platform, uow, &entry).await?;
+    for id in &removed.resources {
+        let resource = platform.records::<Resource>(uow).find(id).await?;
+        if let Some(resource) = resource.filter(|resource| resource.deleted_at.is_none()) {
+            delete_resource(cx, platform, uow, &resource).await?;
         }
     }
     Ok(())
 }
 
 /// Deletes a resource whose object was removed, with its DNS records.
-pub(super) async fn delete_entry(
+pub(super) async fn delete_resource(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    entry: &Stored<Resource>,
+    resource: &Stored<Resource>,
 ) -> Result<()> {
-    dns_record_removal::delete_of_resource(cx, platform, uow, &entry.id).await?;
-    resource::soft_delete(cx, platform, uow, entry).await
+    dns_record_removal::delete_of_resource(cx, platform, uow, &resource.id).await?;
+    resource::soft_delete(cx, platform, uow, resource).await
 }

@@ -71,10 +71,10 @@ impl RemovesObjects<RemoveEntity> for ObjectsOfType {
             job_id: cx.job.id.clone(),
             resource_type: self.0,
         };
-        for entry in attempt.portion_of(to_remove, |_| true).await? {
+        for resource in attempt.portion_of(to_remove, |_| true).await? {
             let object = ResourceRef {
                 resource_type: self.0,
-                name: entry.cf_name.to_string(),
+                name: resource.cf_name.to_string(),
             };
             let (mut uow, Some(platform)) = cx.read().await? else {
                 return Ok(());
@@ -82,9 +82,9 @@ impl RemovesObjects<RemoveEntity> for ObjectsOfType {
             let known = ObjectRecords::of(&platform, uow.as_mut(), &object).await?;
             drop(uow);
             if known.is_entered {
-                attempt.add_resource(&entry).await?;
+                attempt.add_resource(&resource).await?;
             } else {
-                attempt.remove_entry(&entry).await?;
+                attempt.remove_resource(&resource).await?;
             }
         }
         Ok(())
@@ -96,7 +96,7 @@ impl RemovesObjects<RemoveEntity> for ObjectsOfType {
         uow: &mut dyn UnitOfWork,
         removed: &RemovedObjects,
     ) -> Result<()> {
-        for id in &removed.entries {
+        for id in &removed.resources {
             resource::record_removal(cx, &cx.scope, uow, id, &cx.job.id).await?;
         }
         Ok(())

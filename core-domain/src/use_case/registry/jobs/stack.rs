@@ -544,12 +544,12 @@ where
         cx: &StepContext<'_, K>,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
-        entry: Option<&Resource>,
+        resource: Option<&Resource>,
     ) -> Result<Option<&'static str>> {
-        if entry.is_none() {
+        if resource.is_none() {
             return Ok(Some("its resource was deleted"));
         }
-        reason_to_keep(platform, uow, entry, cx.job).await
+        reason_to_keep(platform, uow, resource, cx.job).await
     }
 
     /// Also deletes a resource whose object was only planned.
@@ -557,11 +557,11 @@ where
         &self,
         cx: &JobContext<'_, K>,
         _uow: &mut dyn UnitOfWork,
-        entry: &Resource,
+        resource: &Resource,
         undone: &Undone,
     ) -> Result<bool> {
-        let was_planned = entry.status != ResourceStatus::Active;
-        Ok(is_created_by(entry, cx.job) && (undone.is_removed() || was_planned))
+        let was_planned = resource.status != ResourceStatus::Active;
+        Ok(is_created_by(resource, cx.job) && (undone.is_removed() || was_planned))
     }
 }
 

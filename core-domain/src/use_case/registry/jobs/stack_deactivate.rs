@@ -119,11 +119,11 @@ impl RemovesObjects<StackDeactivate> for PartsOfType {
         attempt: &mut Attempt<'_, '_, StackDeactivate>,
     ) -> Result<(), StepError> {
         let target = &attempt.cx().input.target;
-        let is_removed = |entry: &Resource| {
-            self.0 == entry.resource_type && stack_records::is_part(target, entry)
+        let is_removed = |resource: &Resource| {
+            self.0 == resource.resource_type && stack_records::is_part(target, resource)
         };
         let of_stack = stack_records::of_stack(target);
-        attempt.remove_entries(of_stack, is_removed).await
+        attempt.remove_resources(of_stack, is_removed).await
     }
 }
 

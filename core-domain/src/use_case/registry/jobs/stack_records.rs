@@ -53,9 +53,9 @@ pub(in crate::use_case::registry) fn of_stack(target: &StackTarget) -> ResourceQ
 
 /// Returns whether a resource is a part of the stack in its environment. The platform's own resources are not, even if
 /// a person assigned one to the stack.
-pub(in crate::use_case::registry) fn is_part(target: &StackTarget, entry: &Resource) -> bool {
-    let holder = name_holder(entry.cf_name.as_str(), &target.platform_id);
-    entry.environment == target.environment && holder != Some(NameOwner::Platform)
+pub(in crate::use_case::registry) fn is_part(target: &StackTarget, resource: &Resource) -> bool {
+    let holder = name_holder(resource.cf_name.as_str(), &target.platform_id);
+    resource.environment == target.environment && holder != Some(NameOwner::Platform)
 }
 
 /// Creates the resource records of the parts that a job will create. Existing resources do not change, except that
@@ -73,8 +73,8 @@ pub(in crate::use_case::registry) async fn insert_planned_parts(
 ) -> Result<()> {
     for part in parts {
         let Some(seen) = of_part(platform, uow, part).await? else {
-            let entry = planned_resource(cx, platform, uow, target, job, part).await?;
-            resource::insert_for_job(cx, platform, uow, entry).await?;
+            let resource = planned_resource(cx, platform, uow, target, job, part).await?;
+            resource::insert_for_job(cx, platform, uow, resource).await?;
             continue;
         };
         if seen.status == ResourceStatus::Failed {
@@ -98,23 +98,23 @@ pub(super) async fn fail_unmade_parts(
 ) -> Result<()> {
     let cancelled = job.failure_kind == Some(FailureKind::Cancelled);
     for part in parts {
-        let entry = of_part(platform, uow, part).await?;
-        let own = |entry: &Resource| {
-            entry.provision_job_id.as_ref() == Some(&job.id)
-                && entry.status != ResourceStatus::Active
+        let resource = of_part(platform, uow, part).await?;
+        let own = |resource: &Resource| {
+            resource.provision_job_id.as_ref() == Some(&job.id)
+                && resource.status != ResourceStatus::Active
         };
-        let Some(entry) = entry.filter(|entry| own(entry)) else {
+        let Some(resource) = resource.filter(|resource| own(resource)) else {
             continue;
         };
         let mut steps = job.steps.iter();
         let step = steps.find(|step| step.name == part.step());
         if cancelled && step.is_some_and(|step| step.status == StepStatus::Pending) {
-            resource::soft_delete(cx, platform, uow, &entry).await?;
+            resource::soft_delete(cx, platform, uow, &resource).await?;
             continue;
         }
-        let next = entry.edit().fail_provisioning(uow.now().await?)?;
+        let next = resource.edit().fail_provisioning(uow.now().await?)?;
         let action = ResourceEvent::Fail.transition().action;
-        audited::replace(cx, platform, uow, &entry, next, action).await?;
+        audited::replace(cx, platform, uow, &resource, next, action).await?;
     }
     Ok(())
 }

@@ -163,13 +163,13 @@ trait HostnameRecord: Persisted + Record<Owner = PlatformOwned> {
     /// Serves the hostname. Does nothing if it is served already.
     async fn serve(
         cx: &StepContext<'_, SyncHostnames>,
-        entry: &Stored<Self>,
+        record: &Stored<Self>,
     ) -> Result<AtProvider, StepError>;
 
     /// Stops serving the hostname.
     async fn stop(
         cx: &StepContext<'_, SyncHostnames>,
-        entry: &Stored<Self>,
+        record: &Stored<Self>,
     ) -> Result<(), StepError>;
 
     /// Records the state at the provider.
@@ -251,10 +251,10 @@ impl<E: HostnameRecord> JobStep<SyncHostnames> for SyncEntries<E> {
 
 /// Returns whether the state of a hostname must change. A record without an id may be served, because its job may have
 /// ended before it stored the id.
-fn differs<E: HostnameRecord>(entry: &E, wanted: TargetState) -> bool {
+fn differs<E: HostnameRecord>(record: &E, wanted: TargetState) -> bool {
     match wanted {
-        TargetState::Served => entry.is_active() && !entry.has_cf_id(),
-        TargetState::Unserved => entry.has_cf_id() || entry.may_be_served(),
+        TargetState::Served => record.is_active() && !record.has_cf_id(),
+        TargetState::Unserved => record.has_cf_id() || record.may_be_served(),
         TargetState::AsTheyAre => false,
     }
 }
@@ -271,10 +271,10 @@ async fn list_differing<E: HostnameRecord>(
     let (mut with_id, mut without_id) = (Vec::new(), Vec::new());
     let mut batches = Batches::<E>::of(E::all());
     while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
-        for entry in batch.iter().filter(|entry| differs::<E>(entry, wanted)) {
-            match entry.has_cf_id() {
-                true => with_id.push(entry.key().to_owned()),
-                false => without_id.push(entry.key().to_owned()),
+        for record in batch.iter().filter(|record| differs::<E>(record, wanted)) {
+            match record.has_cf_id() {
+                true => with_id.push(record.key().to_owned()),
+                false => without_id.push(record.key().to_owned()),
             }
         }
     }
@@ -288,26 +288,26 @@ async fn sync<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
 ) -> Result<Option<SyncedHostname>, StepError> {
-    let Some((entry, wanted)) = find::<E>(cx, id).await? else {
+    let Some((record, wanted)) = find::<E>(cx, id).await? else {
         return Ok(None);
     };
-    if !differs::<E>(&entry, wanted) {
+    if !differs::<E>(&record, wanted) {
         return Ok(None);
     }
     cx.guard().await?;
-    let had_id = entry.has_cf_id();
+    let had_id = record.has_cf_id();
     let mut served = None;
     if wanted == TargetState::Served {
-        served = Some(E::serve(cx, &entry).await?);
+        served = Some(E::serve(cx, &record).await?);
         // A job that removed the record in between found no hostname at the provider, so it is removed here.
         let now = find::<E>(cx, id).await?;
-        if now.is_none_or(|(entry, _)| !entry.is_active()) {
+        if now.is_none_or(|(record, _)| !record.is_active()) {
             served = None;
         }
     }
     if served.is_none() {
         cx.guard().await?;
-        E::stop(cx, &entry).await?;
+        E::stop(cx, &record).await?;
     }
     let is_recorded = had_id || served.is_some();
     let id = id.to_string();
@@ -322,8 +322,8 @@ async fn find<E: HostnameRecord>(
     let (mut uow, Some(platform)) = cx.read().await? else {
         return Ok(None);
     };
-    let entry = platform.records::<E>(uow.as_mut()).find(id).await?;
-    Ok(entry.map(|entry| (entry, target_state(cx, &platform))))
+    let record = platform.records::<E>(uow.as_mut()).find(id).await?;
+    Ok(record.map(|record| (record, target_state(cx, &platform))))
 }
 
 /// Returns the effect key for one record.
@@ -353,13 +353,13 @@ impl HostnameRecord for DnsRecord {
 
     async fn serve(
         cx: &StepContext<'_, SyncHostnames>,
-        entry: &Stored<Self>,
+        record: &Stored<Self>,
     ) -> Result<AtProvider, StepError> {
-        let Some(routed) = routed(cx, entry).await? else {
+        let Some(routed) = find_routed_record(cx, record).await? else {
             let missing = "the resource of the DNS record does not exist".to_owned();
             return Err(StepError::Precondition(missing));
         };
-        let route = route(cx, &routed, effect_key(cx, &entry.id)).await?;
+        let route = route(cx, &routed, effect_key(cx, &record.id)).await?;
         Ok(AtProvider {
             cf_id: route.id,
             ssl_status: None,
@@ -368,9 +368,9 @@ impl HostnameRecord for DnsRecord {
 
     async fn stop(
         cx: &StepContext<'_, SyncHostnames>,
-        entry: &Stored<Self>,
+        record: &Stored<Self>,
     ) -> Result<(), StepError> {
-        match routed(cx, entry).await? {
+        match find_routed_record(cx, record).await? {
             Some(routed) => remove_route(cx, &routed).await,
             None => Ok(()),
         }
@@ -391,7 +391,7 @@ impl HostnameRecord for DnsRecord {
 }
 
 /// Returns the record with its object; `None` if the platform or the resource does not exist.
-async fn routed(
+async fn find_routed_record(
     cx: &StepContext<'_, SyncHostnames>,
     record: &Stored<DnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {
@@ -425,11 +425,11 @@ impl HostnameRecord for CustomDomain {
 
     async fn serve(
         cx: &StepContext<'_, SyncHostnames>,
-        entry: &Stored<Self>,
+        record: &Stored<Self>,
     ) -> Result<AtProvider, StepError> {
-        let found = match at_provider(cx, entry).await? {
+        let found = match at_provider(cx, record).await? {
             Some(found) => found,
-            None => serve(cx, entry, effect_key(cx, &entry.id)).await?,
+            None => serve(cx, record, effect_key(cx, &record.id)).await?,
         };
         Ok(AtProvider {
             cf_id: found.id,
@@ -439,9 +439,9 @@ impl HostnameRecord for CustomDomain {
 
     async fn stop(
         cx: &StepContext<'_, SyncHostnames>,
-        entry: &Stored<Self>,
+        record: &Stored<Self>,
     ) -> Result<(), StepError> {
-        stop_serving(cx, entry).await
+        stop_serving(cx, record).await
     }
 
     async fn record(

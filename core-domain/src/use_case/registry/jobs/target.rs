@@ -135,7 +135,10 @@ impl StackTarget {
     }
 
     /// Returns the parts with their names at the provider.
-    pub(in crate::use_case::registry) fn planned(&self, parts: &[StackPart]) -> Vec<PlannedPart> {
+    pub(in crate::use_case::registry) fn plan_parts(
+        &self,
+        parts: &[StackPart],
+    ) -> Vec<PlannedPart> {
         let planned = parts.iter().map(|part| PlannedPart {
             cf_name: self.name_of(&part.id),
             id: part.id.clone(),

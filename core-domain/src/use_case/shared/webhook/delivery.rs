@@ -1,4 +1,4 @@
-//! Messages to webhooks: reading, testing, replaying, claiming and settling them.
+//! Messages to webhooks: reading, testing, replaying and claiming them, and storing their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::manage::{ReadsWebhooks, WritesWebhooks, get};
 use crate::access::{
-    AuditEvent, SystemScope, all_unowned, audited, ensure_not_deleted, unaudited, unowned,
+    AuditEvent, SystemScope, all_unowned, audited, ensure_not_deleted, unaudited, unowned_records,
 };
 use crate::kernel::{
     Cipher, Context, Effect, Error, ListQuery, Machine, Page, PlatformId, Record, Result,
@@ -52,7 +52,7 @@ pub async fn list_deliveries(
         webhook_id: get(scope, uow, webhook).await?.id.clone(),
         status: query.filter.status,
     };
-    unowned::<WebhookDelivery>(uow)
+    unowned_records::<WebhookDelivery>(uow)
         .page(&messages, &query.page())
         .await
 }
@@ -71,7 +71,7 @@ pub async fn get_delivery(
         webhook_id: get(scope, uow, webhook).await?.id.clone(),
         id: delivery.clone(),
     };
-    let found = unowned::<WebhookDelivery>(uow).first(&one).await?;
+    let found = unowned_records::<WebhookDelivery>(uow).first(&one).await?;
     found.ok_or(Error::NotFound(WebhookDelivery::KIND))
 }
 
@@ -159,7 +159,9 @@ pub async fn recover(
         webhook_id: webhook.id.clone(),
         since,
     };
-    let failed = unowned::<WebhookDelivery>(uow).list(&failed, BATCH).await?;
+    let failed = unowned_records::<WebhookDelivery>(uow)
+        .list(&failed, BATCH)
+        .await?;
     let recovered = RecoveryResult {
         replayed: failed.len(),
         has_more: u32::try_from(failed.len()).is_ok_and(|count| count == BATCH),
@@ -217,10 +219,10 @@ impl DueRecord for WebhookDelivery {
         self.attempts
     }
 
-    fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self {
+    fn with_schedule(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self {
         Self {
             attempts,
-            ..self.clone().postponed(due_at, now)
+            ..self.clone().postpone(due_at, now)
         }
     }
 }
@@ -342,7 +344,9 @@ impl Claim {
     async fn run(&mut self, uow: &mut dyn UnitOfWork, mut free: u32) -> Result<()> {
         for _ in 0..MAX_PASSES {
             let due = due_query(self.now, self.per_webhook, &self.under_way);
-            let found = unowned::<WebhookDelivery>(uow).claim(&due, free).await?;
+            let found = unowned_records::<WebhookDelivery>(uow)
+                .claim(&due, free)
+                .await?;
             if found.is_empty() {
                 break;
             }
@@ -364,7 +368,7 @@ impl Claim {
     ) -> Result<()> {
         let ids: BTreeSet<&str> = found.iter().map(|d| d.webhook_id.as_str()).collect();
         let ids: Vec<&str> = ids.into_iter().collect();
-        let webhooks = unowned::<Webhook>(uow).get_many(&ids).await?;
+        let webhooks = unowned_records::<Webhook>(uow).get_many(&ids).await?;
         let (mut changes, mut receivers) = (Vec::new(), BTreeMap::new());
         for seen in found {
             let webhook = webhooks
@@ -380,7 +384,7 @@ impl Claim {
                     .into_failed("The webhook is disabled.", self.now)?,
                 (_, PlatformState::Suspended) => seen
                     .edit()
-                    .postponed(self.now.plus(SUSPENSION_DELAY), self.now),
+                    .postpone(self.now.plus(SUSPENSION_DELAY), self.now),
                 (Some(webhook), PlatformState::Active) => {
                     let in_progress = self.under_way.entry(seen.webhook_id.clone()).or_default();
                     if *in_progress >= self.per_webhook {
@@ -388,7 +392,7 @@ impl Claim {
                     }
                     *in_progress += 1;
                     receivers.insert(seen.id.clone(), webhook.clone());
-                    seen.claimed(self.now)
+                    seen.with_claim(self.now)
                 }
             };
             changes.push((seen, next));
@@ -442,7 +446,7 @@ pub enum DeliveryResult {
 ///
 /// # Errors
 /// Only those of the store; the message is then due again when its claim expires.
-pub async fn settle_delivery(
+pub async fn store_delivery_result(
     cx: &Context,
     store: &dyn Store,
     claimed: &ClaimedDelivery,
@@ -507,7 +511,7 @@ async fn update_health(
     webhook: &WebhookId,
     outcome: &WebhookOutcome,
 ) -> Result<()> {
-    let Some(seen) = unowned::<Webhook>(uow).find(webhook).await? else {
+    let Some(seen) = unowned_records::<Webhook>(uow).find(webhook).await? else {
         return Ok(());
     };
     let next = if outcome.is_success() {

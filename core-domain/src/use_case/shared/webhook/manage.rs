@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::access::{Covers, OperatorScope, PlatformScope, audited, ensure_room, unowned};
+use crate::access::{Covers, OperatorScope, PlatformScope, audited, ensure_room, unowned_records};
 use crate::kernel::{
     Cipher, Code, Context, Error, ListQuery, Machine, Page, PlatformId, Record, Result, Stored,
-    Unowned, WebhookId, grant,
+    Unowned, WebhookId, permission,
 };
 use crate::port::UnitOfWork;
 use crate::shared::{
@@ -23,13 +23,13 @@ pub trait ReadsWebhooks: Send + Sync {
 /// A scope that can change webhooks.
 pub trait WritesWebhooks: ReadsWebhooks + Covers<Unowned> {}
 
-impl ReadsWebhooks for PlatformScope<grant::WebhookRead> {
+impl ReadsWebhooks for PlatformScope<permission::WebhookRead> {
     fn platform(&self) -> Option<&PlatformId> {
         Some(self.id())
     }
 }
 
-impl ReadsWebhooks for PlatformScope<grant::WebhookWrite> {
+impl ReadsWebhooks for PlatformScope<permission::WebhookWrite> {
     fn platform(&self) -> Option<&PlatformId> {
         Some(self.id())
     }
@@ -41,7 +41,7 @@ impl ReadsWebhooks for OperatorScope {
     }
 }
 
-impl WritesWebhooks for PlatformScope<grant::WebhookWrite> {}
+impl WritesWebhooks for PlatformScope<permission::WebhookWrite> {}
 impl WritesWebhooks for OperatorScope {}
 
 /// A webhook with its newest secret, which is returned only this once.
@@ -63,7 +63,9 @@ pub async fn list(
     query: &ListQuery,
 ) -> Result<Page<Stored<Webhook>>> {
     let own = WebhookQuery::Of(scope.platform().cloned());
-    unowned::<Webhook>(uow).page(&own, &query.page()).await
+    unowned_records::<Webhook>(uow)
+        .page(&own, &query.page())
+        .await
 }
 
 /// Returns a webhook of the scope.
@@ -79,7 +81,7 @@ pub async fn get(
         platform_id: scope.platform().cloned(),
         id: webhook.clone(),
     };
-    let found = unowned::<Webhook>(uow).first(&one).await?;
+    let found = unowned_records::<Webhook>(uow).first(&one).await?;
     found.ok_or(Error::NotFound(Webhook::KIND))
 }
 
@@ -99,7 +101,13 @@ pub async fn create(
     targets.check(&command.url)?;
     let own = WebhookQuery::Of(scope.platform().cloned());
     let message = "The maximum number of webhooks is reached. Delete one first.";
-    ensure_room::<Webhook>(unowned(uow), &own, cx.limits.webhooks_per_owner, message).await?;
+    ensure_room::<Webhook>(
+        unowned_records(uow),
+        &own,
+        cx.limits.webhooks_per_owner,
+        message,
+    )
+    .await?;
     let now = uow.now().await?;
     let id = WebhookId::generate(now, cx.entropy.as_ref());
     let secret = WebhookSecret::generate(cx.entropy.as_ref());
@@ -180,7 +188,7 @@ pub async fn delete(
         webhook_id: seen.id.clone(),
         status: None,
     };
-    unowned::<WebhookDelivery>(uow)
+    unowned_records::<WebhookDelivery>(uow)
         .remove_all(&messages)
         .await?;
     Ok(())
@@ -205,10 +213,12 @@ pub(in crate::use_case) async fn remove_of_platform(
     platform: &PlatformId,
 ) -> Result<()> {
     let messages = WebhookDeliveryQuery::OfPlatform(platform.clone());
-    unowned::<WebhookDelivery>(uow)
+    unowned_records::<WebhookDelivery>(uow)
         .remove_all(&messages)
         .await?;
     let webhooks = WebhookQuery::Of(Some(platform.clone()));
-    unowned::<Webhook>(uow).remove_all(&webhooks).await?;
+    unowned_records::<Webhook>(uow)
+        .remove_all(&webhooks)
+        .await?;
     Ok(())
 }

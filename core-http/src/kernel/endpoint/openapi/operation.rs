@@ -52,7 +52,7 @@ fn request_body(
     components: &mut Components,
 ) -> Result<Option<Value>, ServiceError> {
     if endpoint.takes_uploads() {
-        let content = uploaded(&endpoint.row.takes);
+        let content = upload_content(&endpoint.row.takes);
         return Ok(Some(json!({ "required": true, "content": content })));
     }
     let shapes = endpoint.shapes()?;
@@ -69,7 +69,7 @@ fn request_body(
 }
 
 /// Returns the content of an upload: the bytes themselves, or a form with the field `file`.
-fn uploaded(content_types: &[&'static str]) -> Value {
+fn upload_content(content_types: &[&'static str]) -> Value {
     let content = content_types.iter().map(|content_type| {
         let schema = if *content_type == MULTIPART {
             json!({ "schema": { "type": "object", "required": ["file"],

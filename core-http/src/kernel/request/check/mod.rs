@@ -99,7 +99,7 @@ mod tests {
         size: u32,
     }
 
-    fn found(value: &Value) -> Vec<(String, &'static str)> {
+    fn find_issues(value: &Value) -> Vec<(String, &'static str)> {
         let issues = Checker::of::<Shape>().unwrap().issues(value);
         issues
             .into_iter()
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_violation_is_reported_with_its_path() {
-        let found = found(&json!({
+        let found = find_issues(&json!({
             "slug": "Not A Slug", "email": "nobody", "env": "moon", "tags": ["a", "B", 3], "inner": {"size": -1},
         }));
         for expected in [
@@ -128,15 +128,18 @@ mod tests {
 
     #[test]
     fn optional_fields_can_be_absent_or_null() {
-        assert_eq!(found(&json!({"slug": "a", "email": null, "more": 1})), []);
-        assert_eq!(found(&json!({})), [("slug".to_owned(), "required")]);
-        assert_eq!(found(&json!([])), [(String::new(), "invalid_type")]);
+        assert_eq!(
+            find_issues(&json!({"slug": "a", "email": null, "more": 1})),
+            []
+        );
+        assert_eq!(find_issues(&json!({})), [("slug".to_owned(), "required")]);
+        assert_eq!(find_issues(&json!([])), [(String::new(), "invalid_type")]);
     }
 
     #[test]
     fn at_most_fifty_issues_are_reported() {
         let tags: Vec<String> = (0..80).map(|n| format!("BAD {n}")).collect();
-        assert_eq!(found(&json!({"slug": "a", "tags": tags})).len(), 50);
+        assert_eq!(find_issues(&json!({"slug": "a", "tags": tags})).len(), 50);
     }
 
     #[test]

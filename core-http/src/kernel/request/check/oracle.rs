@@ -119,7 +119,7 @@ fn one_value() -> impl Strategy<Value = Value> {
 }
 
 /// Returns the JSON text of a value whose integers have different notations. With `spelling` 0 they have the usual one.
-fn spelled(value: &Value, spelling: usize) -> String {
+fn render_json(value: &Value, spelling: usize) -> String {
     let list = |items: Vec<String>| items.join(",");
     match value {
         Value::Number(number) if number.is_i64() => match spelling % 4 {
@@ -131,12 +131,12 @@ fn spelled(value: &Value, spelling: usize) -> String {
         },
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            let items = items.map(|(at, item)| spelled(item, spelling * (at + 1)));
+            let items = items.map(|(at, item)| render_json(item, spelling * (at + 1)));
             format!("[{}]", list(items.collect()))
         }
         Value::Object(fields) => {
             let fields = fields.iter();
-            let fields = fields.map(|(name, f)| format!("\"{name}\":{}", spelled(f, spelling)));
+            let fields = fields.map(|(name, f)| format!("\"{name}\":{}", render_json(f, spelling)));
             format!("{{{}}}", list(fields.collect()))
         }
         other => other.to_string(),
@@ -198,7 +198,7 @@ fn one_schema() -> impl Strategy<Value = Value> {
 }
 
 fn assert_same_verdicts(schema: &Value, value: &Value, spelling: usize) {
-    let text = spelled(value, spelling);
+    let text = render_json(value, spelling);
     let (mut theirs, mut ours) = (reference_verdicts(schema, value), ours(schema, &text));
     theirs.sort();
     ours.sort();

@@ -212,13 +212,13 @@ fn validate_text<'s>(schema: &'s Schema, text: &str, at: Location<'_>, found: &m
 }
 
 /// A limit on a length, and the violation if a value exceeds it.
-type Bound<'s> = (Option<u64>, fn(u64) -> Kind<'s>);
+type LengthLimit<'s> = (Option<u64>, fn(u64) -> Kind<'s>);
 
 /// Adds a violation if a length is below the first limit or above the second.
 fn check_length<'s>(
     length: usize,
-    (least, too_short): Bound<'s>,
-    (most, too_long): Bound<'s>,
+    (least, too_short): LengthLimit<'s>,
+    (most, too_long): LengthLimit<'s>,
     at: Location<'_>,
     found: &mut Violations<'s>,
 ) {

@@ -106,7 +106,7 @@ async fn deleting_a_platform_deletes_its_keys() {
     world
         .change_lifecycle_as_operator(&ada.platform, "delete")
         .await;
-    world.settle_jobs().await;
+    world.finish_jobs().await;
     for secret in [secret, of_organization] {
         assert_eq!(world.key_verdict(&secret).await, "NOT_FOUND");
     }

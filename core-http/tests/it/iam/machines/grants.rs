@@ -263,7 +263,7 @@ impl Member {
     }
 
     /// Returns whether IAM allows a single permission, as its explanation says.
-    async fn explained(&self, permission: &str) -> bool {
+    async fn is_allowed_in_explanation(&self, permission: &str) -> bool {
         let path = format!(
             "/api/core/grants?orgId={}&explain=true&userId={}&permission={permission}",
             self.organization, self.eve.user_id
@@ -320,7 +320,12 @@ impl Subject for Member {
             let expected = model.is_allowed(asked);
             let held = patterns.iter().any(|pattern| matches(pattern, asked.0));
             assert_eq!(held, expected, "{}: {patterns:?}", asked.0);
-            assert_eq!(self.explained(asked.0).await, expected, "{}", asked.0);
+            assert_eq!(
+                self.is_allowed_in_explanation(asked.0).await,
+                expected,
+                "{}",
+                asked.0
+            );
         }
     }
 }

@@ -208,7 +208,7 @@ fn password(number: usize) -> String {
 }
 
 impl Sessions {
-    async fn held(&self, at: usize, method: &str, path: &str, body: Value) -> Answer {
+    async fn send_with_session(&self, at: usize, method: &str, path: &str, body: Value) -> Answer {
         let bearer = format!("Bearer {}", self.known[at].0);
         let headers = [("authorization", bearer.as_str())];
         self.world
@@ -216,7 +216,7 @@ impl Sessions {
             .await
     }
 
-    async fn begun(&mut self, answer: &Answer) {
+    async fn store_session(&mut self, answer: &Answer) {
         let token = answer.text("token").to_owned();
         let id = self.world.session_of(&token).await;
         self.known.push((token, id));
@@ -239,18 +239,21 @@ impl Sessions {
                 });
                 self.world.post(crate::iam::SIGN_IN, body).await
             }
-            Step::SignOut(at) => self.held(*at, "POST", crate::iam::SIGN_OUT, nothing).await,
+            Step::SignOut(at) => {
+                self.send_with_session(*at, "POST", crate::iam::SIGN_OUT, nothing)
+                    .await
+            }
             Step::Revoke { by, target } => {
                 let path = format!("/api/sessions/{}", self.known[*target].1);
-                self.held(*by, "DELETE", &path, nothing).await
+                self.send_with_session(*by, "DELETE", &path, nothing).await
             }
             Step::RevokeOthers(by) => {
                 let path = "/api/auth/revoke-other-sessions";
-                self.held(*by, "POST", path, nothing).await
+                self.send_with_session(*by, "POST", path, nothing).await
             }
             Step::RevokeAll(by) => {
                 let path = "/api/auth/revoke-sessions";
-                self.held(*by, "POST", path, nothing).await
+                self.send_with_session(*by, "POST", path, nothing).await
             }
             Step::ChangePassword { by, right, renew } => {
                 let number = if *right { self.passwords } else { usize::MAX };
@@ -259,12 +262,12 @@ impl Sessions {
                     "newPassword": password(self.passwords + 1),
                     "revokeOtherSessions": renew,
                 });
-                self.held(*by, "POST", "/api/auth/change-password", body)
+                self.send_with_session(*by, "POST", "/api/auth/change-password", body)
                     .await
             }
             Step::Use(at) => {
                 let path = crate::iam::CORE_SESSION;
-                self.held(*at, "GET", path, nothing).await
+                self.send_with_session(*at, "GET", path, nothing).await
             }
             Step::Ban | Step::Unban | Step::Wait(_) => {
                 let verb = if matches!(step, Step::Ban) {
@@ -305,7 +308,7 @@ impl Subject for Sessions {
         assert_eq!(answer.is_success(), model.good, "{context}");
         self.passwords = model.password;
         if model.sessions.len() > self.known.len() {
-            self.begun(&answer).await;
+            self.store_session(&answer).await;
         }
     }
 

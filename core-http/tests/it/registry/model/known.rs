@@ -40,7 +40,7 @@ impl CreatedRecords {
     }
 
     /// Returns a record of the kind, chosen by `pick`. If there is none, returns a record that does not exist.
-    pub(super) fn made(&self, thing: RecordKind, pick: usize) -> CreatedRecord {
+    pub(super) fn pick_record(&self, thing: RecordKind, pick: usize) -> CreatedRecord {
         let of_kind: Vec<&CreatedRecord> =
             self.0.iter().filter(|made| made.thing == thing).collect();
         let Some(count) = std::num::NonZero::new(of_kind.len()) else {
@@ -68,7 +68,7 @@ impl CreatedRecords {
 
     /// Returns the id of a record of the kind, chosen by `pick`.
     pub(super) fn pick(&self, thing: RecordKind, pick: usize) -> String {
-        self.made(thing, pick).id
+        self.pick_record(thing, pick).id
     }
 
     /// Returns the id of the parent of a record, and for some values of `pick` that of any record of the parent's kind.

@@ -253,7 +253,7 @@ impl Request {
         };
         let mut path = Vec::new();
         if let Some(last) = of.last() {
-            let last = known.made(*last, first);
+            let last = known.pick_record(*last, first);
             path.push(match other % 6 {
                 0 => known.pick(Platform, second),
                 _ => last.platform.clone(),

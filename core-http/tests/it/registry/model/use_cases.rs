@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::access::{PlatformScope, authorize, authorize_organization};
 use core_domain::kernel::{
     Context, CustomDomainId, DeploymentId, DnsRecordId, EntityId, Error, PermissionType,
-    PlatformId, Record, RequestInfo, ResourceId, Result, StackId, Stored, TextValue, grant,
+    PlatformId, Record, RequestInfo, ResourceId, Result, StackId, Stored, TextValue, permission,
 };
 use core_domain::port::{UnitOfWork, transact};
 use core_domain::registry::{ConfigKey, DeploymentChange, SecretName};
@@ -58,7 +58,7 @@ fn body<T: DeserializeOwned>(body: &Value) -> T {
     serde_json::from_value(body).unwrap()
 }
 
-fn shown<R: Record + Serialize>(stored: &Stored<R>) -> Value {
+fn to_json<R: Record + Serialize>(stored: &Stored<R>) -> Value {
     serde_json::to_value(&**stored).unwrap()
 }
 
@@ -94,20 +94,20 @@ impl Unit<'_> {
     async fn platform(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
         if operation == "createPlatform" {
-            let scope = authorize_organization::<grant::PlatformCreate>(cx, uow).await?;
+            let scope = authorize_organization::<permission::PlatformCreate>(cx, uow).await?;
             let created = platform::create(cx, &scope, uow, body(&ask.body)).await?;
-            return Ok(shown(&created));
+            return Ok(to_json(&created));
         }
         if operation == "updatePlatform" {
-            let scope = self.scope::<grant::PlatformUpdate>(uow).await?;
+            let scope = self.scope::<permission::PlatformUpdate>(uow).await?;
             let updated = platform::update(cx, &scope, uow, body(&ask.body)).await?;
-            return Ok(shown(&updated));
+            return Ok(to_json(&updated));
         }
         if operation == "restorePlatform" {
-            let scope = self.scope::<grant::PlatformRestore>(uow).await?;
-            return Ok(shown(&platform::restore(cx, &scope, uow, None).await?));
+            let scope = self.scope::<permission::PlatformRestore>(uow).await?;
+            return Ok(to_json(&platform::restore(cx, &scope, uow, None).await?));
         }
-        let scope = self.scope::<grant::PlatformManage>(uow).await?;
+        let scope = self.scope::<permission::PlatformManage>(uow).await?;
         let moved = match operation {
             "suspendPlatform" => platform::suspend(cx, &scope, uow, None).await?,
             "cancelPlatform" => platform::cancel(cx, &scope, uow, None).await?,
@@ -120,20 +120,22 @@ impl Unit<'_> {
                 return Ok(SUCCESS(()));
             }
         };
-        Ok(shown(&moved))
+        Ok(to_json(&moved))
     }
 
     async fn entities(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
-        let scope = self.scope::<grant::EntityWrite>(uow).await?;
+        let scope = self.scope::<permission::EntityWrite>(uow).await?;
         match operation {
             "createEntity" => {
                 let created = entity::create(cx, &scope, uow, body(&ask.body)).await?;
-                Ok(shown(&created))
+                Ok(to_json(&created))
             }
             "updateEntity" => {
                 let (id, command) = (self.entity(), body(&ask.body));
-                Ok(shown(&entity::update(cx, &scope, uow, &id, command).await?))
+                Ok(to_json(
+                    &entity::update(cx, &scope, uow, &id, command).await?,
+                ))
             }
             _ => {
                 let cascade = ask.query == "cascade=true";
@@ -145,17 +147,17 @@ impl Unit<'_> {
 
     async fn resources(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
-        let scope = self.scope::<grant::ResourceWrite>(uow).await?;
+        let scope = self.scope::<permission::ResourceWrite>(uow).await?;
         match operation {
             "createResource" => {
                 let (entity, command) = (self.entity(), body(&ask.body));
                 let created = resource::create(cx, &scope, uow, &entity, command).await?;
-                Ok(shown(&created))
+                Ok(to_json(&created))
             }
             "updateResource" => {
                 let (id, command) = (self.resource(), body(&ask.body));
                 let updated = resource::update(cx, &scope, uow, &id, command).await?;
-                Ok(shown(&updated))
+                Ok(to_json(&updated))
             }
             _ => {
                 let deleted = resource::delete(cx, &scope, uow, &self.resource()).await;
@@ -166,7 +168,7 @@ impl Unit<'_> {
 
     async fn features(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
-        let scope = self.scope::<grant::FeatureWrite>(uow).await?;
+        let scope = self.scope::<permission::FeatureWrite>(uow).await?;
         let (entity, command) = (self.entity(), &ask.body);
         if operation == "deactivateFeature" {
             let asked = feature::deactivate(cx, &scope, uow, &entity, body(command)).await?;
@@ -184,7 +186,7 @@ impl Unit<'_> {
 
     async fn config(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
-        let scope = self.scope::<grant::ConfigWrite>(uow).await?;
+        let scope = self.scope::<permission::ConfigWrite>(uow).await?;
         let key = ConfigKey::from_text(&ask.path[1]).unwrap();
         let (config, created) = if operation == "rollBackConfig" {
             let command = body(&ask.body);
@@ -196,37 +198,37 @@ impl Unit<'_> {
             let set = config::set(cx, &scope, uow, key, body(&ask.body)).await?;
             (set.record, set.created)
         };
-        let mut shown = shown(&config);
+        let mut shown = to_json(&config);
         shown["status"] = json!(created.then_some("created"));
         Ok(shown)
     }
 
     async fn deployments(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
-        let scope = self.scope::<grant::DeploymentWrite>(uow).await?;
+        let scope = self.scope::<permission::DeploymentWrite>(uow).await?;
         if operation == "createDeploymentRecord" {
             let entered = deployment::create_external(cx, &scope, uow, body(&ask.body)).await?;
-            return Ok(shown(&entered.record));
+            return Ok(to_json(&entered.record));
         }
         let id = DeploymentId::parse(&ask.path[1]).unwrap();
         let change: DeploymentChange = body(&ask.body);
-        Ok(shown(
+        Ok(to_json(
             &deployment::update(cx, &scope, uow, &id, &change).await?,
         ))
     }
 
     async fn domains(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
-        let scope = self.scope::<grant::DomainWrite>(uow).await?;
+        let scope = self.scope::<permission::DomainWrite>(uow).await?;
         let id = || CustomDomainId::parse(&ask.path[1]).unwrap();
         match operation {
             "createDomain" => {
                 let created = custom_domain::create(cx, &scope, uow, body(&ask.body)).await?;
-                Ok(shown(&created))
+                Ok(to_json(&created))
             }
             "updateDomain" => {
                 let command = body(&ask.body);
-                Ok(shown(
+                Ok(to_json(
                     &custom_domain::update(cx, &scope, uow, &id(), command).await?,
                 ))
             }
@@ -243,9 +245,9 @@ impl Unit<'_> {
         let stack = || StackId::parse(&ask.path[1]).unwrap();
         match operation {
             "createWorkspaceStack" => {
-                let scope = self.scope::<grant::WorkspaceWrite>(uow).await?;
+                let scope = self.scope::<permission::WorkspaceWrite>(uow).await?;
                 let created = workspace_stack::create(cx, &scope, uow, body(&ask.body)).await?;
-                let created = shown(&created);
+                let created = to_json(&created);
                 let fields = ["id", "name", "status", "isDefault", "createdAt"];
                 Ok(fields
                     .map(|f| (f.to_owned(), created[f].clone()))
@@ -253,24 +255,24 @@ impl Unit<'_> {
                     .collect())
             }
             "createDnsRecord" => {
-                let scope = self.scope::<grant::DnsWrite>(uow).await?;
+                let scope = self.scope::<permission::DnsWrite>(uow).await?;
                 let command = body(&ask.body);
-                Ok(shown(
+                Ok(to_json(
                     &dns_record::create(cx, &scope, uow, &stack(), command).await?,
                 ))
             }
             "deleteDnsRecord" => {
-                let scope = self.scope::<grant::DnsWrite>(uow).await?;
+                let scope = self.scope::<permission::DnsWrite>(uow).await?;
                 let record = DnsRecordId::parse(&ask.path[2]).unwrap();
                 dns_record::delete(cx, &scope, uow, &stack(), &record).await?;
                 Ok(Value::Null)
             }
             "setResourceSecret" => {
-                let scope = self.scope::<grant::SecretWrite>(uow).await?;
+                let scope = self.scope::<permission::SecretWrite>(uow).await?;
                 let name = SecretName::parse(&ask.path[2]).unwrap();
                 let (resource, command) = (self.resource(), body(&ask.body));
                 let set = secret::set(cx, &scope, uow, &resource, name, command).await?;
-                Ok(shown(&set.0))
+                Ok(to_json(&set.0))
             }
             unknown => panic!("{unknown} has no use case here"),
         }

@@ -12,7 +12,7 @@ use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, trans
 use core_domain::shared::{ChangeEvent, WebhookSecret, WebhookTargets};
 use core_domain::use_case::shared::webhook::{
     ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, remove_ended_deliveries,
-    settle_delivery,
+    store_delivery_result,
 };
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};

@@ -205,7 +205,7 @@ async fn concurrent_dispatchers_send_each_message_once(world: World) {
                 .chain(world.claim(5, 3).await)
             {
                 let result = DeliveryResult::Tried(reply_with_status(200), 1);
-                settle_delivery(&world.cx(), world.app.store.as_ref(), &claimed, &result)
+                store_delivery_result(&world.cx(), world.app.store.as_ref(), &claimed, &result)
                     .await
                     .unwrap();
                 sent.push(claimed.id().to_string());
@@ -253,7 +253,7 @@ async fn a_receiver_with_many_messages_does_not_block_others(world: World) {
     // A released message does not count as tried. A message whose dispatcher dies is claimed again after a minute, and
     // the late result is ignored.
     let store = world.app.store.as_ref();
-    settle_delivery(&world.cx(), store, &claimed[5], &DeliveryResult::Released)
+    store_delivery_result(&world.cx(), store, &claimed[5], &DeliveryResult::Released)
         .await
         .unwrap();
     let again = world.claim(1, 1).await;
@@ -263,7 +263,7 @@ async fn a_receiver_with_many_messages_does_not_block_others(world: World) {
     let taken_over = world.dispatch(|_| reply_with_status(200)).await;
     assert_eq!(taken_over.len(), 12);
     let late = DeliveryResult::Tried(Err(WebhookSendError::TimedOut), 15_000);
-    settle_delivery(&world.cx(), store, &claimed[0], &late)
+    store_delivery_result(&world.cx(), store, &claimed[0], &late)
         .await
         .unwrap();
     let path = format!("{WEBHOOKS}/{}/deliveries?status=succeeded", webhooks[0]);

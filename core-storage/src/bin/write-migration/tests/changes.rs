@@ -3,9 +3,9 @@
 use core_storage::Type::{Bool, Int, Json, Text};
 use core_storage::{Column, Index, IndexPredicate, Table, Unique};
 
-use super::support::{Change, optional, required, things, unique};
+use super::support::{Change, optional_column, required_column, things, unique};
 
-const NAME: Column = required("name", Text);
+const NAME: Column = required_column("name", Text);
 const INSERT: &str =
     "INSERT INTO things (id, name, row_version) VALUES ('a', 'A', 1), ('b', 'B', 2)";
 const READ: &str = "SELECT id || ':' || name || ':' || row_version FROM things ORDER BY id";
@@ -29,7 +29,12 @@ async fn a_described_table_is_created() {
     let old = things(&[NAME], &[], &[]);
     let new = Box::leak(Box::new(Table {
         name: "others",
-        columns: things(&[required("flag", Bool), optional("data", Json)], &[], &[]).columns,
+        columns: things(
+            &[required_column("flag", Bool), optional_column("data", Json)],
+            &[],
+            &[],
+        )
+        .columns,
         uniques: &[],
         indexes: const { &[Index::on(&["flag"])] },
         parent: None,
@@ -74,10 +79,10 @@ async fn nullable_columns_are_added_as_null() {
         before: &[things(&[NAME], &[], &[])],
         after: &[things(
             &[
-                optional("flag", Bool),
+                optional_column("flag", Bool),
                 NAME,
-                optional("data", Json),
-                optional("size", Int),
+                optional_column("data", Json),
+                optional_column("size", Int),
             ],
             &[],
             &[],
@@ -95,11 +100,11 @@ async fn required_columns_are_added_with_their_default_which_is_false_for_boolea
     let after = things(
         &[
             NAME,
-            required("flag", Bool),
-            required("on", Bool),
-            required("size", Int),
-            required("word", Text),
-            required("data", Json),
+            required_column("flag", Bool),
+            required_column("on", Bool),
+            required_column("size", Int),
+            required_column("word", Text),
+            required_column("data", Json),
         ],
         &[],
         &[&["size"]],
@@ -122,11 +127,11 @@ async fn required_columns_are_added_with_their_default_which_is_false_for_boolea
 
 #[tokio::test]
 async fn columns_are_dropped_with_their_indexes() {
-    let flag = required("flag", Bool);
-    let size = required("size", Int);
+    let flag = required_column("flag", Bool);
+    let size = required_column("size", Int);
     let sized = unique("sized", &["name"], &[IndexPredicate::IsNull("note")]);
     let before = things(
-        &[flag, NAME, size, optional("note", Text)],
+        &[flag, NAME, size, optional_column("note", Text)],
         &[sized],
         &[&["size", "name"], &["name"]],
     );
@@ -145,12 +150,12 @@ async fn columns_are_dropped_with_their_indexes() {
 async fn a_column_that_becomes_required_has_its_nulls_replaced_by_the_default() {
     let change = Change {
         before: &[things(
-            &[optional("note", Text), optional("flag", Bool)],
+            &[optional_column("note", Text), optional_column("flag", Bool)],
             &[],
             &[&["note"]],
         )],
         after: &[things(
-            &[required("note", Text), required("flag", Bool)],
+            &[required_column("note", Text), required_column("flag", Bool)],
             &[],
             &[&["note"]],
         )],
@@ -167,7 +172,7 @@ async fn a_column_that_becomes_nullable_keeps_its_values() {
     let change = Change {
         before: &[things(&[NAME], &[unique("name", &["name"], &[])], &[])],
         after: &[things(
-            &[optional("name", Text)],
+            &[optional_column("name", Text)],
             &[unique("name", &["name"], &[])],
             &[],
         )],
@@ -181,7 +186,7 @@ async fn a_column_that_becomes_nullable_keeps_its_values() {
 
 #[tokio::test]
 async fn a_column_of_another_type_keeps_its_values() {
-    let of = |kind| [optional("value", kind)];
+    let of = |kind| [optional_column("value", kind)];
     let cases = [
         (Int, Bool, "0", "2", "NULL", ["false", "true", "null"]),
         (Int, Text, "-5", "70", "NULL", ["-5", "70", "null"]),
@@ -230,8 +235,12 @@ async fn a_column_of_another_type_keeps_its_values() {
 #[tokio::test]
 async fn type_and_nullability_change_together() {
     let change = Change {
-        before: &[things(&[optional("value", Int)], &[], &[])],
-        after: &[things(&[required("value", Text)], &[], &[&["value"]])],
+        before: &[things(&[optional_column("value", Int)], &[], &[])],
+        after: &[things(
+            &[required_column("value", Text)],
+            &[],
+            &[&["value"]],
+        )],
         given: &["things.value=none"],
         insert: "INSERT INTO things VALUES ('a', 5, 1), ('b', NULL, 1)",
         read: "SELECT value FROM things ORDER BY id",
@@ -316,8 +325,8 @@ async fn several_tables_change_in_one_migration() {
     let change = Change {
         before: &[things(&[NAME], &[], &[]), other(&[NAME])],
         after: &[
-            things(&[NAME, required("flag", Bool)], &[], &[]),
-            other(&[NAME, optional("flag", Bool)]),
+            things(&[NAME, required_column("flag", Bool)], &[], &[]),
+            other(&[NAME, optional_column("flag", Bool)]),
         ],
         given: &[],
         insert: INSERT,
@@ -335,7 +344,7 @@ async fn triggers_protect_the_rows_of_a_table_while_it_is_append_only() {
             ..*things(columns, &[], &[])
         }))
     };
-    let nullable = [optional("name", Text)];
+    let nullable = [optional_column("name", Text)];
     for (before, after, given) in [
         (with(false, &[NAME]), with(true, &[NAME]), &[][..]),
         (with(true, &[NAME]), with(false, &[NAME]), &[]),

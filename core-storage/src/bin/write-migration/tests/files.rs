@@ -8,7 +8,7 @@ use core_storage::sql::ddl::{Dialect, create};
 use core_storage::tables;
 use tempfile::TempDir;
 
-use super::support::{decisions, plan_between, required, things};
+use super::support::{decisions, plan_between, required_column, things};
 use crate::error::WriteError;
 use crate::files::{DIALECTS, migration_names};
 use crate::write::{migrate, plan, write};
@@ -82,7 +82,7 @@ fn all_migrations_lead_to_the_described_tables() {
 #[test]
 fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
     let folder = folder_with(&["sqlite/0009_a.sql", "postgres/0009_a.sql"]);
-    let table = things(&[required("name", Text)], &[], &[&["name"]]);
+    let table = things(&[required_column("name", Text)], &[], &[&["name"]]);
     let planned = plan_between(&[], &[table], &[]).unwrap().unwrap();
     let files = write(folder.path(), "add_things", &planned).unwrap();
     for (file, dialect) in files.iter().zip(Dialect::ALL) {

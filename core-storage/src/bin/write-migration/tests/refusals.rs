@@ -4,7 +4,9 @@ use core_storage::Type::{Bool, Int, Json, Text};
 use core_storage::sql::ddl::Dialect;
 use core_storage::{Table, testing};
 
-use super::support::{ID, LAST, decisions, optional, plan_between, required, sqlite, things};
+use super::support::{
+    ID, LAST, decisions, optional_column, plan_between, required_column, sqlite, things,
+};
 use crate::error::WriteError;
 use crate::write::plan;
 
@@ -18,7 +20,7 @@ fn refusal(before: &'static Table, after: &'static Table, given: &[&str]) -> Vec
 #[test]
 fn equal_schemas_need_no_migration() {
     let table = things(
-        &[required("flag", Bool), optional("data", Json)],
+        &[required_column("flag", Bool), optional_column("data", Json)],
         &[],
         &[&["flag"]],
     );
@@ -28,11 +30,11 @@ fn equal_schemas_need_no_migration() {
 
 #[test]
 fn the_error_names_all_required_columns_without_a_default() {
-    let before = things(&[optional("note", Text)], &[], &[]);
+    let before = things(&[optional_column("note", Text)], &[], &[]);
     let columns = [
-        required("size", Int),
-        required("note", Text),
-        required("flag", Bool),
+        required_column("size", Int),
+        required_column("note", Text),
+        required_column("flag", Bool),
     ];
     let problems = refusal(before, things(&columns, &[], &[]), &[]);
     assert_eq!(problems.len(), 2, "{problems:?}");
@@ -50,7 +52,7 @@ fn the_error_names_all_required_columns_without_a_default() {
 fn a_default_of_another_type_is_refused() {
     let before = things(&[], &[], &[]);
     for (kind, value) in [(Int, "many"), (Bool, "1"), (Json, "{"), (Text, "a\0b")] {
-        let after = things(&[required("value", kind)], &[], &[]);
+        let after = things(&[required_column("value", kind)], &[], &[]);
         let problems = refusal(before, after, &[&format!("things.value={value}")]);
         assert!(
             problems[0].contains("the column is of type"),
@@ -62,7 +64,7 @@ fn a_default_of_another_type_is_refused() {
 #[test]
 fn a_default_that_no_column_needs_is_refused() {
     let before = things(&[], &[], &[]);
-    let after = things(&[optional("size", Int)], &[], &[]);
+    let after = things(&[optional_column("size", Int)], &[], &[]);
     for given in ["things.size=1", "things.sise=1", "thing.size=1"] {
         let problems = refusal(before, after, &[given]);
         assert!(
@@ -83,10 +85,10 @@ fn a_malformed_default_is_refused() {
 
 #[test]
 fn a_change_of_the_key_is_refused() {
-    let before = things(&[required("name", Text)], &[], &[]);
+    let before = things(&[required_column("name", Text)], &[], &[]);
     let after: &'static Table = Box::leak(Box::new(Table {
         name: "things",
-        columns: vec![required("name", Text), ID, LAST].leak(),
+        columns: vec![required_column("name", Text), ID, LAST].leak(),
         uniques: &[],
         indexes: &[],
         parent: None,
@@ -101,13 +103,13 @@ fn a_change_of_the_key_is_refused() {
 
 #[test]
 fn unknown_triggers_and_column_types_are_refused() {
-    let table = things(&[required("name", Text)], &[], &[]);
+    let table = things(&[required_column("name", Text)], &[], &[]);
     let trigger = "CREATE TRIGGER t AFTER DELETE ON things BEGIN DELETE FROM things; END";
     let database = sqlite(&[table]);
     database.execute_batch(trigger).unwrap();
     let unchanged = plan(&database, &[table], decisions(&[]));
     assert!(unchanged.unwrap().is_none(), "nothing is to be changed");
-    let after = things(&[optional("name", Text)], &[], &[]);
+    let after = things(&[optional_column("name", Text)], &[], &[]);
     let planned = plan(&database, &[after], decisions(&[]));
     assert!(matches!(planned, Err(WriteError::Undecided(why)) if why[0].contains("triggers")));
 
@@ -120,7 +122,7 @@ fn unknown_triggers_and_column_types_are_refused() {
 
 #[test]
 fn a_table_that_is_not_strict_or_has_a_default_is_rebuilt_in_sqlite() {
-    let table = things(&[required("size", Int)], &[], &[&["size"]]);
+    let table = things(&[required_column("size", Int)], &[], &[&["size"]]);
     for column in [
         "\"size\" INTEGER NOT NULL) ",
         "\"size\" INTEGER NOT NULL DEFAULT 3) STRICT",
@@ -143,8 +145,8 @@ fn a_table_that_is_not_strict_or_has_a_default_is_rebuilt_in_sqlite() {
 #[tokio::test]
 async fn text_that_cannot_be_converted_fails_the_migration_and_keeps_the_rows() {
     for kind in [Int, Bool] {
-        let before = things(&[required("value", Text)], &[], &[]);
-        let after = things(&[required("value", kind)], &[], &[]);
+        let before = things(&[required_column("value", Text)], &[], &[]);
+        let after = things(&[required_column("value", kind)], &[], &[]);
         let plan = plan_between(&[before], &[after], &[]).unwrap().unwrap();
         let insert = "INSERT INTO things VALUES ('a', 'many', 1)";
         let read = "SELECT value FROM things";

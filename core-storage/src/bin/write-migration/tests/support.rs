@@ -9,7 +9,7 @@ use crate::decisions::Decisions;
 use crate::error::WriteError;
 use crate::write::{Plan, plan};
 
-pub(super) const fn required(name: &'static str, kind: Type) -> Column {
+pub(super) const fn required_column(name: &'static str, kind: Type) -> Column {
     let nullable = false;
     Column {
         name,
@@ -18,7 +18,7 @@ pub(super) const fn required(name: &'static str, kind: Type) -> Column {
     }
 }
 
-pub(super) const fn optional(name: &'static str, kind: Type) -> Column {
+pub(super) const fn optional_column(name: &'static str, kind: Type) -> Column {
     let nullable = true;
     Column {
         name,
@@ -27,8 +27,8 @@ pub(super) const fn optional(name: &'static str, kind: Type) -> Column {
     }
 }
 
-pub(super) const ID: Column = required("id", Type::Text);
-pub(super) const LAST: Column = required(VERSION, Type::Int);
+pub(super) const ID: Column = required_column("id", Type::Text);
+pub(super) const LAST: Column = required_column(VERSION, Type::Int);
 
 pub(super) const fn unique(
     name: &'static str,
@@ -74,7 +74,7 @@ pub(super) fn decisions(given: &[&str]) -> Decisions {
     decisions
 }
 
-fn described(tables: &[&'static Table], dialect: Dialect) -> String {
+fn schema_sql(tables: &[&'static Table], dialect: Dialect) -> String {
     let texts = tables.iter().map(|table| create(table, dialect, false));
     texts.collect()
 }
@@ -82,7 +82,7 @@ fn described(tables: &[&'static Table], dialect: Dialect) -> String {
 /// Creates a SQLite database with the tables.
 pub(super) fn sqlite(tables: &[&'static Table]) -> Sqlite {
     let database = Sqlite::open_in_memory().unwrap();
-    let created = described(tables, Dialect::Sqlite);
+    let created = schema_sql(tables, Dialect::Sqlite);
     database.execute_batch(&created).unwrap();
     database
 }
@@ -139,7 +139,7 @@ impl Change<'_> {
         let mut changed = testing::connect(&databases.0.url).await;
         let fresh = testing::connect(&databases.1.url).await;
         for (database, tables) in [(&changed, self.before), (&fresh, self.after)] {
-            let created = described(tables, Dialect::Postgres);
+            let created = schema_sql(tables, Dialect::Postgres);
             database.batch_execute(&created).await.unwrap();
         }
         changed.batch_execute(self.insert).await.unwrap();

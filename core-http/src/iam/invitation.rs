@@ -7,7 +7,7 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::{Invitation, Invite};
 use core_domain::kernel::{
     Code, Cursor, Error, InvitationId, Limit, OrganizationId, PageQuery, Result, Role, Stored,
-    Total, grant,
+    Total, permission,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{self, Cancellation, NewInvitation};
@@ -80,7 +80,7 @@ const fn default_limit() -> u32 {
 
 async fn list(
     _: &Cx,
-    scope: MembershipScope<grant::InvitationRead>,
+    scope: MembershipScope<permission::InvitationRead>,
     uow: &mut dyn UnitOfWork,
     input: Input<(OrganizationId,), InvitationListQuery>,
 ) -> Result<Output<ListP4<Invitation>>> {
@@ -99,7 +99,7 @@ async fn list(
 async fn create(
     cx: &Cx,
     iam: Arc<Iam>,
-    scope: MembershipScope<grant::InvitationCreate>,
+    scope: MembershipScope<permission::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     input: Input<(OrganizationId,), (), Invite>,
 ) -> Result<Stored<Invitation>> {
@@ -126,7 +126,7 @@ struct CanceledInvitation {
 
 async fn cancel(
     cx: &Cx,
-    scope: MembershipScope<grant::InvitationCancel>,
+    scope: MembershipScope<permission::InvitationCancel>,
     uow: &mut dyn UnitOfWork,
     input: Input<(OrganizationId, InvitationId)>,
 ) -> Result<Output<CanceledInvitation>> {

@@ -18,7 +18,7 @@ pub trait PermissionType: Send + Sync + 'static {
     const LIFTS_SUSPENSION: bool = false;
 }
 
-/// A grant whose scopes can write records of the platform. Writing through a scope with another grant does not compile.
+/// A permission whose scopes can write records of the platform. Writing through another scope does not compile.
 pub trait WritePermission: PermissionType {}
 
 /// Declares the permissions: their names, and a [`PermissionType`] type for each of them. The mode says what the permission is
@@ -35,7 +35,7 @@ macro_rules! permissions {
         }
 
         /// One type for each permission.
-        pub mod grant {
+        pub mod permission {
             use super::{PermissionType, Permission, WritePermission};
             $(
                 $(#[doc = $doc])*
@@ -255,7 +255,7 @@ pub struct PermissionSet {
     scopes: Option<Vec<String>>,
 }
 
-fn sorted(patterns: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+fn sort_and_dedup(patterns: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
     let mut patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
     patterns.sort();
     patterns.dedup();
@@ -267,7 +267,7 @@ impl PermissionSet {
     #[must_use]
     pub fn new(patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
-            allowed: sorted(patterns),
+            allowed: sort_and_dedup(patterns),
             ..Self::default()
         }
     }
@@ -276,16 +276,16 @@ impl PermissionSet {
     #[must_use]
     pub fn without(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let more = patterns.into_iter().map(Into::into);
-        self.denied = sorted(std::mem::take(&mut self.denied).into_iter().chain(more));
+        self.denied = sort_and_dedup(std::mem::take(&mut self.denied).into_iter().chain(more));
         self
     }
 
     /// Restricts the set to the permissions that the scopes allow. Repeated calls restrict it further.
     #[must_use]
     pub fn within(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let scopes = sorted(scopes);
+        let scopes = sort_and_dedup(scopes);
         self.scopes = Some(match self.scopes.take() {
-            Some(narrower) => sorted(intersections(&narrower, &scopes)),
+            Some(narrower) => sort_and_dedup(intersections(&narrower, &scopes)),
             None => scopes,
         });
         self
@@ -320,7 +320,7 @@ impl PermissionSet {
             .clone()
             .unwrap_or_else(|| vec!["*:*".to_owned()]);
         let within = intersections(&self.allowed, &scopes).into_iter();
-        sorted(within.flat_map(|pattern| self.without_denied(pattern)))
+        sort_and_dedup(within.flat_map(|pattern| self.without_denied(pattern)))
     }
 
     fn without_denied(&self, pattern: String) -> Vec<String> {

@@ -7,7 +7,7 @@ use core_domain::access::{
 };
 use core_domain::iam::{MAX_METADATA_BYTES, OrganizationMetadata, UpdateOrganization};
 use core_domain::kernel::{
-    Code, Line, OrganizationId, OrganizationName, PageQuery, Patch, Result, Slug, grant,
+    Code, Line, OrganizationId, OrganizationName, PageQuery, Patch, Result, Slug, permission,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
@@ -294,7 +294,7 @@ impl NamesOrganization for OrganizationSelector {
 
 async fn full(
     _: &Cx,
-    scope: BySession<Option<MembershipScope<grant::MemberRead>>>,
+    scope: BySession<Option<MembershipScope<permission::MemberRead>>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), OrganizationSelector>,
 ) -> Result<Output<Option<FullOrganization>>> {
@@ -366,7 +366,7 @@ names_organization!(UpdateOwnOrganization);
 
 async fn update(
     cx: &Cx,
-    scope: BySession<MembershipScope<grant::OrganizationUpdate>>,
+    scope: BySession<MembershipScope<permission::OrganizationUpdate>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
@@ -399,7 +399,7 @@ impl NamesOrganization for DeleteOwnOrganization {
 
 async fn delete(
     cx: &Cx,
-    scope: BySession<MembershipScope<grant::OrganizationDelete>>,
+    scope: BySession<MembershipScope<permission::OrganizationDelete>>,
     uow: &mut dyn UnitOfWork,
     _: Input<(), (), DeleteOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {

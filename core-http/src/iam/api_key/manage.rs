@@ -8,7 +8,9 @@ use core_domain::access::{
     authorize_new_api_key,
 };
 use core_domain::iam::{ApiKey, DEFAULT_ROTATION_OVERLAP};
-use core_domain::kernel::{Code, Context, Error, OrganizationId, Patch, Result, Stored, grant};
+use core_domain::kernel::{
+    Code, Context, Error, OrganizationId, Patch, Result, Stored, permission,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::api_key::{self, NewApiKey};
 
@@ -33,7 +35,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  permissions than its owner, and no caller can give a key permissions that they do \
                  not have. Requires a proof of identity from the last 10 minutes.",
             )
-            .unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")
+            .replaces_unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")
             .secret_answer()
             .refuses(&[
                 Code::UnauthorizedSession,
@@ -168,7 +170,7 @@ async fn list(
     let mut keys = if query.organization_owned {
         let organization = organization(cx, query.organization_id.clone())?;
         let organization = OrganizationRef::Id(&organization);
-        let scope = authorize_membership::<grant::ApiKeyRead>(cx, uow, organization).await?;
+        let scope = authorize_membership::<permission::ApiKeyRead>(cx, uow, organization).await?;
         api_key::list_of_organization(&scope, uow).await?
     } else {
         let mut own = api_key::list_own(&scope, uow).await?;
@@ -213,7 +215,7 @@ async fn get_key(
     input: Input<(), GetApiKey>,
 ) -> Result<Output<ApiKeyView>> {
     let id = &input.query.id;
-    let scope = authorize_api_key::<grant::ApiKeyRead>(cx, uow, id).await?;
+    let scope = authorize_api_key::<permission::ApiKeyRead>(cx, uow, id).await?;
     Ok(Output::new(ApiKeyView::from(&**scope.key())))
 }
 
@@ -225,7 +227,7 @@ async fn update(
 ) -> Result<Output<ApiKeyView>> {
     let body = input.body;
     refuse_undeclared(&body.rest)?;
-    let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, &body.key_id).await?;
+    let scope = authorize_api_key::<permission::ApiKeyWrite>(cx, uow, &body.key_id).await?;
     let change = api_key::UpdateApiKey {
         name: body.name,
         enabled: body.enabled,
@@ -242,7 +244,7 @@ async fn delete(
     input: Input<(), (), DeleteApiKey>,
 ) -> Result<Output<Success>> {
     let id = &input.body.key_id;
-    let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
+    let scope = authorize_api_key::<permission::ApiKeyWrite>(cx, uow, id).await?;
     api_key::delete(cx, &scope, uow).await?;
     Ok(Output::new(Success::YES))
 }
@@ -254,7 +256,7 @@ async fn rotate(
     input: Input<(), (), RotateApiKey>,
 ) -> Result<Output<IssuedApiKeyView>> {
     let id = &input.body.key_id;
-    let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
+    let scope = authorize_api_key::<permission::ApiKeyWrite>(cx, uow, id).await?;
     let overlap = input.body.overlap;
     let overlap = overlap.map_or(DEFAULT_ROTATION_OVERLAP, |seconds| {
         Duration::from_secs(seconds.0)

@@ -2,7 +2,7 @@
 
 use core_domain::access::{MemberScope, MembershipScope};
 use core_domain::kernel::{
-    Code, Email, MemberId, OrganizationId, PermissionPattern, Result, Role, Roles, grant,
+    Code, Email, MemberId, OrganizationId, PermissionPattern, Result, Role, Roles, permission,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{self, MemberOrder, MemberRef, MembersSlice};
@@ -198,7 +198,7 @@ names_organization!(MembersQuery);
 
 async fn list(
     _: &Cx,
-    scope: BySession<MembershipScope<grant::MemberRead>>,
+    scope: BySession<MembershipScope<permission::MemberRead>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), MembersQuery>,
 ) -> Result<Output<MemberList>> {
@@ -257,7 +257,7 @@ struct HasPermission {
 
 /// The result of the permission check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-struct Permitted {
+struct PermissionCheck {
     /// Always `null` in this response.
     error: Option<String>,
     /// Whether the caller has all requested permissions.
@@ -271,7 +271,7 @@ async fn has_permission(
     scope: BySession<MemberScope>,
     _: &mut dyn UnitOfWork,
     input: Input<(), (), HasPermission>,
-) -> Result<Output<Permitted>> {
+) -> Result<Output<PermissionCheck>> {
     let permissions = input.body.permissions;
     let mut wanted = permissions.iter().flat_map(|(resource, actions)| {
         actions
@@ -283,7 +283,7 @@ async fn has_permission(
         pattern.is_ok_and(|pattern| scope.holds(&pattern))
     };
     let success = wanted.all(holds);
-    Ok(Output::new(Permitted {
+    Ok(Output::new(PermissionCheck {
         error: None,
         success,
     }))
@@ -330,7 +330,7 @@ names_organization!(UpdateMemberRole);
 
 async fn update_role(
     cx: &Cx,
-    scope: BySession<MembershipScope<grant::MemberUpdate>>,
+    scope: BySession<MembershipScope<permission::MemberUpdate>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateMemberRole>,
 ) -> Result<Output<MemberView>> {

@@ -4,10 +4,10 @@ use core_domain::access::{MembershipScope, OrganizationRef, Requirement, authori
 use core_domain::iam::{Decision, GrantPermission};
 use core_domain::kernel::{
     Code, Context, Error, GrantId, Issue, ListQuery, OrganizationId, PermissionPattern,
-    PermissionType, Result, Timestamp, UnixSeconds, UserId, grant,
+    PermissionType, Result, Timestamp, UnixSeconds, UserId, permission,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::permission_grant::{self as grants, MemberGrant};
+use core_domain::use_case::iam::permission_grant::{self, MemberGrant};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -145,7 +145,7 @@ struct GrantList {
 
 async fn list(
     _: &Cx,
-    scope: MembershipScope<grant::GrantRead>,
+    scope: MembershipScope<permission::GrantRead>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), ListQuery<GrantFilter>>,
 ) -> Result<Output<GrantList>> {
@@ -156,7 +156,7 @@ async fn list(
     } else {
         None
     };
-    let found = grants::list(&scope, uow, &page).await?;
+    let found = permission_grant::list(&scope, uow, &page).await?;
     let members = found.items.into_iter();
     let newest_first = members.flat_map(|grants| grants.into_iter().rev());
     Ok(Output::new(GrantList {
@@ -167,7 +167,7 @@ async fn list(
 }
 
 async fn explain(
-    scope: &MembershipScope<grant::GrantRead>,
+    scope: &MembershipScope<permission::GrantRead>,
     uow: &mut dyn UnitOfWork,
     user: Option<UserId>,
     permission: Option<PermissionPattern>,
@@ -182,25 +182,25 @@ async fn explain(
             missing("permission"),
         ]));
     };
-    grants::explain(scope, uow, &user, &permission).await
+    permission_grant::explain(scope, uow, &user, &permission).await
 }
 
 async fn create(
     cx: &Cx,
-    scope: MembershipScope<grant::GrantWrite>,
+    scope: MembershipScope<permission::GrantWrite>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), GrantPermission>,
 ) -> Result<Output<GrantView>> {
-    let created = grants::create(cx, &scope, uow, input.body).await?;
+    let created = permission_grant::create(cx, &scope, uow, input.body).await?;
     Ok(Output::new(created.into()))
 }
 
 async fn remove(
     cx: &Cx,
-    scope: MembershipScope<grant::GrantWrite>,
+    scope: MembershipScope<permission::GrantWrite>,
     uow: &mut dyn UnitOfWork,
     input: Input<(GrantId,)>,
 ) -> Result<Output<Success>> {
-    grants::remove(cx, &scope, uow, &input.path.0).await?;
+    permission_grant::remove(cx, &scope, uow, &input.path.0).await?;
     Ok(Output::new(Success::YES))
 }

@@ -3,7 +3,7 @@
 use core_domain::access::{OperatorScope, authorize};
 use core_domain::kernel::{Code, JobId, PlatformId, Result};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::registry::auth::{self, UpgradeAuthCommand};
+use core_domain::use_case::registry::auth_worker::{self, UpgradeAuthCommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ async fn upgrade(
     input: Input<(), DryRunQuery, UpgradeAuthCommand>,
 ) -> Result<QueuedResponse<QueuedUpgrade>> {
     let scope = authorize(cx, uow, &input.body.platform_id).await?;
-    let job = auth::upgrade(cx, &scope, uow).await?;
+    let job = auth_worker::upgrade(cx, &scope, uow).await?;
     let answer = QueuedUpgrade {
         job_id: job.id.clone(),
         platform_id: input.body.platform_id,

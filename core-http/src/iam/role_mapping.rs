@@ -2,7 +2,7 @@
 
 use core_domain::access::{MembershipScope, OrganizationRef};
 use core_domain::iam::MapRole;
-use core_domain::kernel::{Code, OrganizationId, Result, Role, grant};
+use core_domain::kernel::{Code, OrganizationId, Result, Role, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::role_mapping::{self, MappedRole};
 use schemars::JsonSchema;
@@ -91,7 +91,7 @@ impl RoleView {
 
 async fn list(
     _: &Cx,
-    scope: MembershipScope<grant::RoleRead>,
+    scope: MembershipScope<permission::RoleRead>,
     _: &mut dyn UnitOfWork,
     input: Input<(), RolesQuery>,
 ) -> Result<Output<Data<RoleView>>> {
@@ -104,7 +104,7 @@ async fn list(
 
 async fn map(
     cx: &Cx,
-    scope: MembershipScope<grant::RoleWrite>,
+    scope: MembershipScope<permission::RoleWrite>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), MapRole>,
 ) -> Result<Output<RoleView>> {

@@ -3,13 +3,13 @@
 use core_domain::kernel::{Environment, PlatformId};
 use core_domain::provisioning::JobStatus;
 use core_domain::registry::Resource;
-use core_domain::use_case::registry::auth;
+use core_domain::use_case::registry::auth_worker;
 use core_local::FaultMoment;
 
 use crate::world::{Platforms, as_operator};
 
 async fn upgrade(world: &Platforms, platform: &PlatformId) {
-    as_operator!(world, platform, |cx, scope, uow| auth::upgrade(
+    as_operator!(world, platform, |cx, scope, uow| auth_worker::upgrade(
         cx, scope, uow
     ));
 }

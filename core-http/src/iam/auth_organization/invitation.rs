@@ -10,7 +10,7 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::InvitationRef;
 use core_domain::kernel::{
     Code, Context, Email, Error, InvitationId, OrganizationId, PageQuery, PermissionType, Result,
-    grant,
+    permission,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::config::Iam;
 use super::common::{get_and_post, names_organization};
-use super::members::RolesInput;
+use super::member::RolesInput;
 use super::views::{InvitationView, MemberView};
 use crate::kernel::{
     BySession, Cx, Endpoint, ErrorStyle, Input, OpenScope, Output, Row, post, with,
@@ -180,7 +180,7 @@ names_organization!(InviteMember);
 async fn invite(
     cx: &Cx,
     iam: Arc<Iam>,
-    scope: BySession<MembershipScope<grant::InvitationCreate>>,
+    scope: BySession<MembershipScope<permission::InvitationCreate>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), InviteMember>,
 ) -> Result<Output<InvitationView>> {
@@ -336,7 +336,7 @@ impl<G: PermissionType, Q: Sync> OpenScope<Input<(), Q, CancelInvitation>> for M
 
 async fn cancel(
     cx: &Cx,
-    scope: BySession<MembershipScope<grant::InvitationCancel>>,
+    scope: BySession<MembershipScope<permission::InvitationCancel>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), CancelInvitation>,
 ) -> Result<Output<InvitationView>> {
@@ -358,7 +358,7 @@ names_organization!(OrganizationQuery);
 
 async fn list(
     _: &Cx,
-    scope: BySession<MembershipScope<grant::InvitationRead>>,
+    scope: BySession<MembershipScope<permission::InvitationRead>>,
     uow: &mut dyn UnitOfWork,
     _: Input<(), OrganizationQuery>,
 ) -> Result<Output<Vec<InvitationView>>> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::jobs::{AuthTarget, UpgradeAuth};
 use super::provision::record_queued;
 use crate::access::PlatformScope;
-use crate::kernel::{Code, Context, Environment, Error, PlatformId, Result, Stored, grant};
+use crate::kernel::{Code, Context, Environment, Error, PlatformId, Result, Stored, permission};
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{Resource, ResourceQuery};
@@ -29,7 +29,7 @@ pub struct UpgradeAuthCommand {
 /// `CONFLICT` if the platform has no resources; `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn upgrade(
     cx: &Context,
-    scope: &PlatformScope<grant::JobCreate>,
+    scope: &PlatformScope<permission::JobCreate>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Job>> {
     let mut environments = Vec::new();
