@@ -21,7 +21,7 @@ async fn run_the_main_job(suite: Suite) {
     assert_eq!(done.json["progress"]["percent"], 100);
     publishes_a_template(&suite, &person).await;
     let project = deploys_a_site(&suite, &person).await;
-    is_suspended_and_restored(&suite, &person, &project).await;
+    suspend_and_restore(&suite, &person, &project).await;
 
     let audit = suite.get(&person.token, &person.at("/audit")).await;
     assert!(audit.expect(200).total() >= Some(2));
@@ -104,7 +104,7 @@ fn front_page(project: &str) -> Call {
     Call::get("/").header("host", format!("{project}.localhost"))
 }
 
-async fn is_suspended_and_restored(suite: &Suite, person: &PlatformMember, project: &str) {
+async fn suspend_and_restore(suite: &Suite, person: &PlatformMember, project: &str) {
     let suspend = person.at("/suspend");
     let late = json!({ "reason": "late" });
     let _ = suite.post(&person.token, &suspend, late).await.expect(200);

@@ -20,7 +20,7 @@ use crate::world::{
 const DELAY: [&str; 2] = ["--set", "settings.listener.drain_delay=8s"];
 
 /// Waits until a service reports that it is not ready.
-async fn is_not_ready(server: &Server, service: &str) {
+async fn assert_not_ready(server: &Server, service: &str) {
     loop {
         let answer = server.send(service, Call::get("/readyz")).await;
         if answer.status == 503 {
@@ -70,7 +70,7 @@ async fn readiness_fails_on_every_listener_before_any_closes_and_followers_are_e
         "cli",
         "stacks",
     ] {
-        is_not_ready(&server, service).await;
+        assert_not_ready(&server, service).await;
         let alive = server.send(service, Call::get("/livez")).await;
         let alive = alive.expect(200);
         assert_eq!(alive.header("connection"), "close");
@@ -88,7 +88,7 @@ async fn no_job_is_claimed_after_sigterm() {
     let server = Server::start(data.path(), &DELAY).await;
     let platform = PlatformMember::operating(&server, "engines").await;
     server.signal("TERM").await;
-    is_not_ready(&server, "provisioning").await;
+    assert_not_ready(&server, "provisioning").await;
     let body = json!({
         "platformId": platform.platform,
         "planTier": "starter",

@@ -17,7 +17,7 @@ struct State {
     cnames: BTreeMap<String, String>,
     texts: BTreeMap<String, Vec<String>>,
     addresses: BTreeMap<String, BTreeSet<IpAddr>>,
-    is_away: bool,
+    is_offline: bool,
     lookups: usize,
 }
 
@@ -53,9 +53,9 @@ impl MemoryDns {
         *self.state() = State::default();
     }
 
-    /// Makes all lookups fail from now on if `is_away` is `true`, or succeed again if it is `false`.
-    pub fn is_away(&self, is_away: bool) {
-        self.state().is_away = is_away;
+    /// Makes all lookups fail from now on if `is_offline` is `true`, or succeed again if it is `false`.
+    pub fn set_offline(&self, is_offline: bool) {
+        self.state().is_offline = is_offline;
     }
 
     /// Returns the number of lookups so far.
@@ -71,7 +71,7 @@ impl MemoryDns {
     fn ask(&self) -> Result<MutexGuard<'_, State>, DnsError> {
         let mut state = self.state();
         state.lookups += 1;
-        if state.is_away {
+        if state.is_offline {
             return Err(DnsError::Unavailable("asked for".into()));
         }
         Ok(state)

@@ -61,7 +61,7 @@ async fn wrong_clocks_of_nodes_cost_no_job_its_lease() {
     all[7].wait_until_running(&ahead.server).await;
     ahead.set(-600);
     behind.set(600);
-    let jobs = site.is_complete(&ahead.server, &all).await;
+    let jobs = site.assert_complete(&ahead.server, &all).await;
     for job in jobs {
         let costs = [&job["lostLeases"], &job["attempts"]];
         assert_eq!(costs, [0, 0], "{job}");
@@ -73,5 +73,5 @@ async fn wrong_clocks_of_nodes_cost_no_job_its_lease() {
     }
     assert!(ahead.server.terminate().await.success());
     assert!(behind.server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

@@ -23,9 +23,9 @@ async fn no_job_is_lost_or_done_twice_when_postgres_restarts() {
             let _ = queued[0].get(&server).await;
         }
     }
-    site.is_complete(&server, &queued).await;
+    site.assert_complete(&server, &queued).await;
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,9 +35,9 @@ async fn every_accepted_job_completes_with_two_connections() {
     let server = site.start(&two).await;
     let slugs: Vec<String> = (0..12).map(|number| format!("engines-{number}")).collect();
     let queued = join_all(slugs.iter().map(|slug| ProvisioningJob::on(&server, slug))).await;
-    site.is_complete(&server, &queued).await;
+    site.assert_complete(&server, &queued).await;
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,10 +59,10 @@ async fn a_node_without_wake_ups_finds_jobs_by_polling() {
         }
     });
     let queued = [ProvisioningJob::on(&server, "engines").await];
-    site.is_complete(&server, &queued).await;
+    site.assert_complete(&server, &queued).await;
     assert!(!cutting.is_finished());
     cutting.abort();
     assert!(worker.terminate().await.success());
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

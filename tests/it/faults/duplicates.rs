@@ -28,9 +28,9 @@ async fn deliver(server: &Server, call: &Call, times: usize) -> BTreeSet<String>
 }
 
 async fn completes(site: &Site, server: Server, jobs: &[ProvisioningJob]) {
-    site.is_complete(&server, jobs).await;
+    site.assert_complete(&server, jobs).await;
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 async fn repeated_requests_with_one_key_create_one_job(site: Site) {

@@ -1,6 +1,6 @@
 //! F11: one platform queues ten thousand jobs, another one queues one job.
 
-use crate::jobs::{invariants_hold, queue_orders};
+use crate::jobs::{assert_invariants, queue_orders};
 use crate::world::{Engine, Order, on_every_store, platform};
 
 on_every_store! {
@@ -21,5 +21,5 @@ async fn ten_thousand_jobs_of_one_platform_delay_another_by_one_claim(world: Eng
     let next = worker.claim(1).await.unwrap();
     assert_eq!(next[0].job_id, one, "I18");
     assert_ne!(many, next);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

@@ -68,7 +68,7 @@ async fn acknowledged_changes_remain_after_a_kill_during_commits() {
         let _ = server.send("registry", call).await.expect(200);
     }
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 /// Limits the size of the process's files from now on.
@@ -109,9 +109,9 @@ async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
 
     limit_files(&server, "unlimited").await;
     queued.extend(ProvisioningJob::many(&server, "after", 2).await);
-    site.is_complete(&server, &queued).await;
+    site.assert_complete(&server, &queued).await;
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,8 +125,8 @@ async fn a_second_process_is_refused_and_changes_nothing() {
     assert!(!second.status.success());
     let said = String::from_utf8(second.stderr).unwrap();
     assert!(said.contains("in use by another process"), "{said}");
-    let jobs = site.is_complete(&server, &queued).await;
+    let jobs = site.assert_complete(&server, &queued).await;
     assert_eq!(jobs[0]["lostLeases"], 0);
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

@@ -50,7 +50,7 @@ impl ResumedServer {
         freeze(&site, &server).await;
 
         let other = site.start_slow(0).await;
-        let jobs = site.is_complete(&other, &queued).await;
+        let jobs = site.assert_complete(&other, &queued).await;
         assert_ne!(jobs[0]["lostLeases"], 0);
         assert!(other.terminate().await.success());
         server.signal("CONT").await;
@@ -65,11 +65,11 @@ impl ResumedServer {
     async fn changes_nothing(self) {
         // A worker that has worked on another job has ended its work on the first one.
         let next = [ProvisioningJob::on(&self.server, "tables").await];
-        self.site.is_complete(&self.server, &next).await;
-        let jobs = self.site.is_complete(&self.server, &self.queued).await;
+        self.site.assert_complete(&self.server, &next).await;
+        let jobs = self.site.assert_complete(&self.server, &self.queued).await;
         assert_eq!(jobs, self.jobs);
         assert!(self.server.terminate().await.success());
-        self.site.is_consistent().await;
+        self.site.assert_consistent().await;
     }
 }
 

@@ -25,12 +25,12 @@ async fn after_random_kills_every_job_completes_with_each_object_once(site: Site
         server.kill().await;
     }
     let server = site.start_slow(0).await;
-    let jobs = site.is_complete(&server, &queued).await;
+    let jobs = site.assert_complete(&server, &queued).await;
     let lost = |job: &serde_json::Value| job["lostLeases"].as_u64().unwrap();
     assert!(
         jobs.iter().map(lost).sum::<u64>() > 0,
         "some jobs were running when a server was killed"
     );
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

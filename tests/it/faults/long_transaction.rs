@@ -4,7 +4,7 @@ use core_domain::port::Mode;
 use core_domain::provisioning::{Job, JobLease, JobLeaseQuery};
 use core_suite::{WorkerOptions, WorkerWake, start_worker};
 
-use crate::jobs::{invariants_hold, queue_orders};
+use crate::jobs::{assert_invariants, queue_orders};
 use crate::world::{ALL_JOBS, Backend, Engine, Order, list, platform};
 
 const JOBS: usize = 1_000;
@@ -36,5 +36,5 @@ async fn jobs_complete_while_a_transaction_stays_open() {
     }
     handle.stop().await;
     open.rollback().await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

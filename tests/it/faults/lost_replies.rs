@@ -3,7 +3,7 @@
 use core_domain::provisioning::JobStatus;
 use core_domain::use_case::provisioning::NoSupervisor;
 
-use crate::jobs::invariants_hold;
+use crate::jobs::assert_invariants;
 use crate::world::{FaultyEngine, on_every_store};
 
 on_every_store! {
@@ -40,5 +40,5 @@ async fn a_reply_that_is_lost_after_its_commit_repeats_no_effect(world: FaultyEn
         let runs = any_answer_may_be_lost(&world, plain).await;
         assert!(runs > 4, "claim, two advances and the last report: {runs}");
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

@@ -42,5 +42,5 @@ async fn a_job_that_kills_five_processes_fails_and_affects_no_other_job(site: Si
             assert_eq!(made.lines().count(), 1, "{name}-{step}: {made}");
         }
     }
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

@@ -2,7 +2,7 @@
 
 use core_domain::provisioning::{JobStatus, MAX_ATTEMPTS};
 
-use crate::jobs::invariants_hold;
+use crate::jobs::assert_invariants;
 use crate::world::{Engine, Fault, on_every_store};
 
 on_every_store! {
@@ -25,7 +25,7 @@ async fn survives(world: &Engine, fault: impl Fn(usize) -> Fault) {
     world.until_idle().await;
     let job = world.job(&id).await;
     assert_eq!(job.status, JobStatus::Completed, "{job:?}");
-    invariants_hold(world).await;
+    assert_invariants(world).await;
 }
 
 async fn a_burst_of_provider_errors_is_waited_out(world: Engine) {

@@ -7,7 +7,7 @@ use core_domain::provisioning::{Job, JobStatus};
 use core_domain::use_case::provisioning::LeaseState;
 use tokio::sync::oneshot;
 
-use crate::jobs::{invariants_hold, queue_orders, up_to_last_reports};
+use crate::jobs::{assert_invariants, queue_orders, up_to_last_reports};
 use crate::world::{Backend, Engine, JobCommand, Order, platform};
 
 /// The number of jobs that end at the same time, each in its own lane.
@@ -91,7 +91,7 @@ async fn races(world: Engine, rounds: usize, wins: &mut Wins) {
     for batch in 0..rounds.div_ceil(LANES) {
         race(&world, batch % (LANES + 1), wins).await;
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 fn both_have_won(wins: Wins) {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::crash::provider_objects;
-use crate::jobs::records_are_consistent;
+use crate::jobs::assert_records_consistent;
 use crate::world::{
     Backend, Call, Installation, PlatformMember, SERVICE_KEY, Server, build_binary,
 };
@@ -151,8 +151,8 @@ impl Site {
     }
 
     /// Checks the invariants of a site whose servers have ended.
-    pub(super) async fn is_consistent(&self) {
-        records_are_consistent(self.store().await.as_ref()).await;
+    pub(super) async fn assert_consistent(&self) {
+        assert_records_consistent(self.store().await.as_ref()).await;
     }
 
     /// Returns how many objects of the platform the provider has.
@@ -162,7 +162,11 @@ impl Site {
     }
 
     /// Checks that each platform has its resources exactly once, created by a completed job. Returns the jobs.
-    pub(super) async fn is_complete(&self, server: &Server, all: &[ProvisioningJob]) -> Vec<Value> {
+    pub(super) async fn assert_complete(
+        &self,
+        server: &Server,
+        all: &[ProvisioningJob],
+    ) -> Vec<Value> {
         let mut jobs = Vec::with_capacity(all.len());
         for queued in all {
             let job = queued.wait_until_ended(server).await;

@@ -21,12 +21,12 @@ async fn a_stop_under_load_releases_every_job_without_counting_attempts(site: Si
         assert_all_released(&site).await;
     }
     let server = site.start(&[]).await;
-    let jobs = site.is_complete(&server, &queued).await;
+    let jobs = site.assert_complete(&server, &queued).await;
     for job in jobs {
         assert_eq!([&job["attempts"], &job["lostLeases"]], [0, 0], "I14 {job}");
     }
     assert!(server.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }
 
 /// Checks that no lease is left that would have to expire, and that no job waits for its next attempt.

@@ -22,7 +22,7 @@ async fn a_job_is_left_to_processes_that_know_its_kind_until_its_deadline() {
         let queued = statuses(&site.run_node(orders(name, 0, 0, false)).await);
         // The old process works on other jobs, but not on this one.
         let platform = [ProvisioningJob::on(&old, name).await];
-        site.is_complete(&old, &platform).await;
+        site.assert_complete(&old, &platform).await;
         let path = format!("/api/v1/provision/jobs/{}", queued[name].0);
         let shown = Call::get(path).bearer(SERVICE_KEY);
         let shown = old.send("provisioning", shown).await.expect(200).json;
@@ -34,5 +34,5 @@ async fn a_job_is_left_to_processes_that_know_its_kind_until_its_deadline() {
         assert_eq!((status.as_str(), failure.as_deref()), ended);
     }
     assert!(old.terminate().await.success());
-    site.is_consistent().await;
+    site.assert_consistent().await;
 }

@@ -57,20 +57,20 @@ pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
 }
 
 /// Checks I1, I4, I6 to I10, I12, I13, I19 and the lanes. Panics with the violation.
-pub(crate) async fn invariants_hold(world: &Engine) {
+pub(crate) async fn assert_invariants(world: &Engine) {
     let mut uow = world.store.begin(Mode::Read).await.unwrap();
     let trace: Vec<AuditEntry> = list(uow.as_mut(), AuditQuery::default()).await;
     for (job, events) in consistent_jobs(uow.as_mut()).await {
         if job.kind != Plain::NAME && !job.is_undo() {
-            ran_its_hooks(&job, &events, &trace);
+            assert_hooks_ran(&job, &events, &trace);
         }
     }
     uow.rollback().await;
     assert_eq!(world.provider.check_unique(), Ok(()));
 }
 
-/// Checks the same as [`invariants_hold`], and I3, in a store that other processes have used.
-pub(crate) async fn records_are_consistent(store: &dyn Store) {
+/// Checks the same as [`assert_invariants`], and I3, in a store that other processes have used.
+pub(crate) async fn assert_records_consistent(store: &dyn Store) {
     let mut uow = store.begin(Mode::Read).await.unwrap();
     for (_, events) in consistent_jobs(uow.as_mut()).await {
         assert_eq!(written_by_holders(&events), Ok(()));
@@ -94,12 +94,12 @@ async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> 
         assert_eq!(lease, running.then_some(job.fence), "I6 {job:?}");
         let alone = !running || running_lanes.insert(&job.lane);
         assert!(alone, "I4 two running: {job:?}");
-        is_consistent(job);
+        assert_consistent(job);
         assert_single_undo(job, &undos);
-        has_its_dead_letter(job, &entries);
+        assert_dead_letter(job, &entries);
         let history = JobEventQuery::After(job.id.clone(), 0);
         let events: Vec<JobEvent> = list(uow, history).await;
-        has_its_history(job, &events);
+        assert_history(job, &events);
         histories.push(events);
     }
     let lanes: BTreeSet<&LaneKey> = jobs.iter().map(|job| &job.lane).collect();
@@ -112,7 +112,7 @@ async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> 
     jobs.into_iter().zip(histories).collect()
 }
 
-fn is_consistent(job: &Job) {
+fn assert_consistent(job: &Job) {
     assert!(job.attempts <= MAX_ATTEMPTS, "I13 {job:?}");
     let ended = job.status.is_terminal();
     assert_eq!(job.finished_at.is_some(), ended, "I19 {job:?}");
@@ -143,7 +143,7 @@ fn assert_single_undo(job: &Job, undos: &[&Job]) {
     }
 }
 
-fn has_its_dead_letter(job: &Job, entries: &[DeadLetter]) {
+fn assert_dead_letter(job: &Job, entries: &[DeadLetter]) {
     let of = |status| {
         let own = entries.iter().filter(|entry| entry.job_id == job.id);
         own.filter(|entry| entry.status == status).count()
@@ -159,7 +159,7 @@ fn has_its_dead_letter(job: &Job, entries: &[DeadLetter]) {
     }
 }
 
-fn has_its_history(job: &Job, events: &[JobEvent]) {
+fn assert_history(job: &Job, events: &[JobEvent]) {
     let mut status = None;
     for (seq, event) in (1..).zip(events) {
         assert_eq!(event.seq, seq, "I12 gap {event:?}");
@@ -174,7 +174,7 @@ const WITHOUT_HOOKS: &str = "not recorded: the kind is not known";
 
 /// Checks that every transition with a hook ran it once, unless the history states otherwise, and that every done step
 /// was recorded once.
-fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
+fn assert_hooks_ran(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
     let ran = |hook: &str| {
         let own = trace.iter().filter(|entry| entry.action == hook);
         own.filter(|entry| entry.entity_id == job.id.as_str())

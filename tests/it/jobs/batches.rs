@@ -11,7 +11,7 @@ use core_domain::use_case::provisioning::{
     AttemptReport, HeldJob, LeaseState, NoSupervisor, Worker, enqueue_many,
 };
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{
     Engine, FakeProvider, JobCommand, Order, Plain, Work, lane, on_every_store, platform,
     work_alone,
@@ -61,7 +61,7 @@ pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<AttemptRep
 async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: Engine) {
     let orders: Vec<Order> = (0..40).map(|at| order(at % 2, None)).collect();
     let ids = queue_orders(&world, &orders).await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     for pair in ids.chunks(2) {
         let worker = world.worker();
         let taken = worker.commit(&[], 9).await.claimed.unwrap();
@@ -74,7 +74,7 @@ async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: E
             worker.run(&held.claimed, &NoSupervisor).await.unwrap();
         }
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_long_lane_keeps_its_order_while_jobs_come_and_go(world: Engine) {
@@ -89,7 +89,7 @@ async fn a_long_lane_keeps_its_order_while_jobs_come_and_go(world: Engine) {
         if ran.len() < 8 {
             expected.push(world.create_plain(0).await);
         }
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
     }
     assert_eq!(ran, expected, "I4");
 }
@@ -105,7 +105,7 @@ async fn a_repeated_key_in_a_batch_creates_one_job(world: Engine) {
     let ids = queue_orders(&world, &orders).await;
     assert_eq!((&ids[1], &ids[0]), (&known, &ids[3]), "I16");
     assert_eq!(world.jobs().await.len(), 3);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_refused_outcome_does_not_affect_others_in_its_batch(world: Engine) {
@@ -132,7 +132,7 @@ async fn a_refused_outcome_does_not_affect_others_in_its_batch(world: Engine) {
             }
         }
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn an_unknown_kind_does_not_delay_the_lanes_of_other_kinds(world: Engine) {
@@ -148,7 +148,7 @@ async fn an_unknown_kind_does_not_delay_the_lanes_of_other_kinds(world: Engine) 
     assert_eq!(stranger.claim(3).await.unwrap().len(), 1);
     assert!(stranger.claim(3).await.unwrap().is_empty());
     assert_eq!(world.worker().claim(99).await.unwrap().len(), 20);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_lane_is_not_claimed_before_it_is_due(world: Engine) {
@@ -165,10 +165,10 @@ async fn a_lane_is_not_claimed_before_it_is_due(world: Engine) {
         let due = settled.as_ref().unwrap().resume_delay().unwrap();
         assert!((1..=2).contains(&due.as_secs()), "{due:?}");
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     world.tick(2);
     assert_eq!(worker.claim(99).await.unwrap().len(), 12);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// With K lanes and S slots a lane waits for at most K / S claims, whatever the number of its jobs.
@@ -224,14 +224,14 @@ async fn a_lane_freed_by_a_report_is_claimed_in_the_same_unit_after_waiting_lane
     let ends = to_their_ends(&worker, taken).await;
     let taken = worker.commit(&ends, 1).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&waiting], "I18");
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     let ends = to_their_ends(&worker, taken).await;
     let taken = worker.commit(&ends, 2).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&served[1]], "one running job per lane");
     let ends = to_their_ends(&worker, taken).await;
     let taken = worker.commit(&ends, 2).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&served[2]], "freed and claimed in one unit");
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn concurrent_units_never_claim_from_the_same_lane(world: Engine) {
@@ -256,7 +256,7 @@ async fn concurrent_units_never_claim_from_the_same_lane(world: Engine) {
         assert_eq!(lanes.len(), claimed, "I4");
         assert!(claimed > 0, "some lane is ready whenever jobs wait");
         waiting -= claimed;
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
         first = to_their_ends(&worker, one).await;
         second = to_their_ends(&worker, other).await;
     }
@@ -302,7 +302,7 @@ async fn an_outcome_of_a_changed_job_is_checked_against_the_stored_state(world: 
             (StepStatus::Succeeded, 5)
         );
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// Either the reply of the commit is lost, or the commit itself: the retry finds the stored state.
@@ -328,12 +328,12 @@ async fn a_batch_whose_commit_outcome_is_unknown_is_written_once() {
             }
             assert_eq!(job.event_count, if done { 5 } else { 3 }, "seed {seed}");
         }
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
         world.restart().await;
         let jobs = world.jobs().await;
         let done = |status| status == JobStatus::Completed;
         assert!(jobs.iter().all(|job| done(job.status)), "seed {seed}");
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
     }
 }
 
@@ -355,5 +355,5 @@ async fn a_job_that_cannot_be_written_does_not_block_others() {
         let job = world.job(&held.claimed.job_id).await;
         assert_eq!(job.steps[0].status, StepStatus::Succeeded, "{job:?}");
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

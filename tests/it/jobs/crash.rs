@@ -4,7 +4,7 @@ use core_domain::kernel::JobId;
 use core_domain::provisioning::{JobStatus, StepStatus};
 use core_domain::use_case::provisioning::NoSupervisor;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, FakeProvider, Fault};
 
 /// Runs a worker that dies after `units` units of work. Returns whether it died before the end of the job.
@@ -15,7 +15,7 @@ async fn dies_after(units: i64, fault: Fault, plain: bool) -> bool {
     let died = world.dies_after(units).await;
     let before = world.job(&id).await;
     world.worker().recover().await.unwrap();
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     world.until_idle().await;
     let job = world.job(&id).await;
     let context = format!("died after {units} units: {job:?}");
@@ -26,7 +26,7 @@ async fn dies_after(units: i64, fault: Fault, plain: bool) -> bool {
         }
     }
     assert_eq!(world.provider.names().len(), 3);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     died
 }
 
@@ -71,6 +71,6 @@ async fn any_one_call_may_fail(plain: bool) {
         }
         world.restart().await;
         assert_eq!(world.status(&id).await, JobStatus::Completed, "call {call}");
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
     }
 }

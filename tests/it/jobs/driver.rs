@@ -6,7 +6,7 @@ use core_domain::kernel::JobId;
 use core_domain::provisioning::{Job, JobStatus, StepStatus};
 use core_suite::{WorkerOptions, WorkerWake, start_worker};
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, Fault};
 
 /// Polls until the job satisfies the condition. Panics after ten seconds.
@@ -42,7 +42,7 @@ async fn a_woken_worker_runs_queued_jobs_and_stops_on_request() {
         until_completed(&world, id).await;
     }
     handle.stop().await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_step_that_panics_fails_the_attempt_but_not_the_worker() {
     wake.wake();
     until_completed(&world, &next).await;
     handle.stop().await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_stop_aborts_a_hanging_step_without_counting_the_attempt() {
     let job = world.job(&id).await;
     assert_eq!((job.status, job.attempts), (JobStatus::Queued, 0));
     assert_eq!(job.steps[0].status, StepStatus::Abandoned);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     let handle = start_worker(world.worker(), &wake, WorkerOptions::default());
     until_completed(&world, &id).await;
     handle.stop().await;
@@ -104,5 +104,5 @@ async fn a_worker_on_a_shared_store_runs_every_job_once() {
         until_completed(&world, id).await;
     }
     handle.stop().await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

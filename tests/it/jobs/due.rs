@@ -6,7 +6,7 @@ use core_domain::kernel::Clock;
 use core_domain::provisioning::{JobLane, JobLaneQuery, JobStatus};
 use core_suite::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, Fault, lane};
 
 /// Queues jobs and lets another worker fail each once, so that their lanes wait for the next attempts.
@@ -80,5 +80,5 @@ async fn all_due_lanes_become_ready_even_if_no_slot_is_free() {
     let handle = busy_worker(&world, 300).await;
     assert_eq!(ready(&world).await, 300);
     handle.stop().await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

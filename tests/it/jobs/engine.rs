@@ -7,7 +7,7 @@ use core_domain::provisioning::{
 use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::{NoSupervisor, Outcome};
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, Fault, JobCommand, Rng, on_every_store};
 
 on_every_store! {
@@ -23,7 +23,7 @@ async fn a_job_runs_to_its_end(world: Engine) {
     assert!(job.steps.iter().all(done));
     assert_eq!(job.progress().percent, 100);
     assert_eq!(world.provider.names().len(), 3);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// Whatever faults the provider has, no object is created twice, and every job ends.
@@ -45,7 +45,7 @@ async fn survives_provider_faults(world: Engine, seed: u64) {
         world.create(job % 2).await;
     }
     world.until_idle().await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_transient_error_is_tried_eight_times_and_then_becomes_a_dead_letter()
     let job = world.job(&id).await;
     assert_eq!(job.failure_kind, Some(FailureKind::AttemptsExhausted));
     assert_eq!((job.attempts, job.steps[0].status), (8, StepStatus::Failed));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn an_overdue_job_is_not_started() {
     assert_eq!(world.run_one().await, Outcome::Idle);
     let failed = world.job(&id).await.failure_kind;
     assert_eq!(failed, Some(FailureKind::DeadlineExceeded));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// The former holder may not have noticed yet that it lost the job.
@@ -116,14 +116,14 @@ async fn a_job_that_kills_its_worker_fails_after_five_lost_leases() {
     for _ in 0..MAX_LOST_LEASES {
         // A worker claims the job and never reports again.
         assert_eq!(world.worker().claim(1).await.unwrap().len(), 1);
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
         world.tick(31);
         assert_eq!(world.worker().run_timers().await.unwrap().reaped, 1);
         world.tick(60);
     }
     let job = world.job(&id).await;
     assert_eq!(job.failure_kind, Some(FailureKind::WorkerLost));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn recovery_returns_running_jobs_of_a_previous_process_to_the_queue() {
     assert_eq!(world.worker().claim(1).await.unwrap().len(), 1);
     world.restart().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn recovery_removes_the_lease_of_a_job_that_does_not_run() {
     world.insert(orphan).await;
     assert_eq!(world.worker().recover().await.unwrap(), 0);
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use core_domain::provisioning::{
 use core_domain::use_case::provisioning::NoSupervisor;
 use serde_json::json;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use super::undo::{create, let_stale_effects_land, only_undoing};
 use crate::world::{Engine, FakeProvider, Fault, JobCommand, on_every_store};
 
@@ -54,7 +54,7 @@ async fn a_step_without_a_stored_observation_is_not_undone(world: Engine) {
     let told = history(&world, &id).await.pop().unwrap();
     assert_eq!(told.event_type, JobTransition::Undo.as_str());
     assert_eq!(told.reason, Some(format!("left: {UNKNOWN}")));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     // The retry observes an object that existed before it.
     world.operate(JobCommand::Retry, &id).await.unwrap();
     world.until_idle().await;
@@ -63,7 +63,7 @@ async fn a_step_without_a_stored_observation_is_not_undone(world: Engine) {
         first_looks(&world, &id).await[0],
         Some(FirstObservation::Present)
     );
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_later_observation_never_changes_the_first_one(world: Engine) {
@@ -95,7 +95,7 @@ async fn a_later_observation_never_changes_the_first_one(world: Engine) {
         let stays = Some(FirstObservation::Present);
         assert_eq!(first_looks(&world, &other).await[0], stays);
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn steps_that_cannot_be_undone_store_no_observation(world: Engine) {
@@ -104,7 +104,7 @@ async fn steps_that_cannot_be_undone_store_no_observation(world: Engine) {
     assert_eq!(first_looks(&world, &id).await, [None; 3]);
     // Created, claimed, started; then three steps, of which two are followed by the intent for the next step.
     assert_eq!(history(&world, &id).await.len(), 3 + 3 + 2);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// Kills the worker after every unit of work.
@@ -130,7 +130,7 @@ async fn objects_that_existed_before_a_job_remain_after_its_undo() {
             assert!(left.contains(&older), "{fault:?} after {units} units");
             let site = format!("{id}-site");
             assert!(!left.contains(&site), "{fault:?} after {units} units");
-            invariants_hold(&world).await;
+            assert_invariants(&world).await;
             if !died {
                 assert!(units > 3, "{fault:?} ended after {units} units");
                 break;
@@ -165,6 +165,6 @@ async fn no_effect_is_sent_before_the_first_observation_is_stored() {
             let is_done = step.status == StepStatus::Succeeded;
             assert!(is_made || !is_done, "call {call}: {job:?}");
         }
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
     }
 }

@@ -10,7 +10,7 @@ use core_domain::use_case::provisioning::{
     JobKind, KindError, Kinds, NoSupervisor, Outcome, Steps,
 };
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, Fault, JobCommand, MakeObject, Order, on_every_store, work_alone};
 
 on_every_store! {
@@ -79,7 +79,7 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     assert_eq!(world.list::<DeadLetter>(pending).await.len(), 1);
     world.operate(JobCommand::Retry, &id).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_job_of_an_unknown_kind_fails_15_minutes_after_its_deadline_and_frees_its_lane(
@@ -98,12 +98,12 @@ async fn a_job_of_an_unknown_kind_fails_15_minutes_after_its_deadline_and_frees_
     assert_eq!(said, Some("not recorded: the kind is not known"));
     let next = world.create(0).await;
     assert_eq!(stranger.claim(9).await.unwrap()[0].job_id, next);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     world.operate(JobCommand::Retry, &id).await.unwrap();
     world.tick(31);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_running_job_is_recovered_only_by_a_process_that_knows_its_kind(world: Engine) {
@@ -116,11 +116,11 @@ async fn a_running_job_is_recovered_only_by_a_process_that_knows_its_kind(world:
     world.tick(31);
     assert_eq!(stranger.run_timers().await.unwrap().reaped, 0);
     assert_eq!(world.status(&id).await, JobStatus::Running);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     assert_eq!(world.worker().recover().await.unwrap(), 1);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// Commands that an operator cannot use in a process that does not know the kind, because a hook would be skipped.
@@ -151,5 +151,5 @@ async fn commands_for_jobs_of_an_unknown_kind_are_refused_as_unavailable() {
         .operate_knowing(&knows, JobCommand::Retry, &queued)
         .await;
     assert_eq!(job.unwrap().status, JobStatus::Queued);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

@@ -11,7 +11,7 @@ use core_domain::use_case::provisioning::{
 
 use tokio::task::JoinHandle;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use super::batches::attempt;
 use crate::world::{Backend, Engine, lane, on_every_store};
 
@@ -75,7 +75,7 @@ async fn an_outcome_in_a_locked_lane_is_written_after_the_unlock(world: Engine) 
     tokio::task::yield_now().await;
     unit.rollback().await;
     assert!(all_completed(commit.await.unwrap()));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// Needs a store on which units run concurrently.
@@ -102,5 +102,5 @@ async fn a_locked_lane_does_not_block_other_lanes(world: Engine) {
     assert!(!commit.is_finished());
     unit.rollback().await;
     assert!(all_completed(commit.await.unwrap()));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }

@@ -19,6 +19,6 @@ mod simulation;
 mod undo;
 mod unfinished;
 
-pub(crate) use audit::{invariants_hold, records_are_consistent};
+pub(crate) use audit::{assert_invariants, assert_records_consistent};
 pub(crate) use batches::queue_orders;
 pub(crate) use locked_lanes::up_to_last_reports;

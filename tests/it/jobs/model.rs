@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Backend, Engine, JobCommand, Undoable, lane, work_alone};
 
 /// The report of a worker about a job that it holds, or held.
@@ -399,7 +399,7 @@ async fn keeps_the_invariants(steps: Vec<Step>, backend: Backend) {
     let mut fences = Vec::new();
     for step in steps {
         run.apply(&world, step).await;
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
         if backend != Backend::Memory {
             expected.apply(&reference, step).await;
             let standings = expected.job_states(&reference).await;

@@ -12,7 +12,7 @@ use core_domain::provisioning::{
 use core_domain::use_case::provisioning::{NoSupervisor, enqueue};
 use futures_util::future::join_all;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{
     ALL_JOBS, Engine, Fault, JobCommand, Order, Removal, Work, lane, on_every_store, platform,
 };
@@ -56,7 +56,7 @@ async fn only_one_of_several_concurrent_replays_succeeds(world: Engine) {
         .find(|name| *name == JobTransition::Replay.as_str())
         .unwrap();
     assert!(replays.all(|name| name != JobTransition::Replay.as_str()));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_rolled_back_unit_leaves_no_job_and_an_unchanged_lane(world: Engine) {
@@ -91,7 +91,7 @@ async fn concurrent_requests_with_one_key_create_one_job(world: Engine) {
     let ids: BTreeSet<_> = attempts.map(|id| id.unwrap().unwrap()).collect();
     assert_eq!(ids.len(), 1, "I16");
     assert_eq!(world.jobs().await.len(), 1);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// A hold races with the workers. A job is not claimed once its hold is set.
@@ -111,7 +111,7 @@ async fn no_claim_begins_after_a_hold_is_set(world: Engine) {
             let waits = world.status(&id).await == JobStatus::Queued;
             assert!(early.is_empty() && waits, "I17 {early:?}");
         }
-        invariants_hold(&world).await;
+        assert_invariants(&world).await;
         world.hold(&scope, false).await;
         for claimed in &early {
             world.worker().run(claimed, &NoSupervisor).await.unwrap();
@@ -164,7 +164,7 @@ async fn an_ended_job_is_never_claimed(world: Engine) {
         assert!(job.finished_at.is_some(), "I19 {job:?}");
         assert_eq!(world.job(&job.id).await, job, "I19");
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn paging_through_the_jobs_returns_each_once_while_others_are_queued(world: Engine) {

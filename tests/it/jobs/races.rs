@@ -7,7 +7,7 @@ use core_domain::provisioning::{HoldScope, JobStatus};
 use core_domain::use_case::provisioning::{NoSupervisor, Outcome};
 use futures_util::future::join_all;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, Fault, JobCommand, lane, on_every_store};
 
 on_every_store! {
@@ -47,7 +47,7 @@ async fn six_workers_run_each_of_forty_jobs_once(world: Engine) {
         let once = (JobStatus::Completed, 2);
         assert_eq!((job.status, job.fence), once, "claimed once, left once");
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// An operator races with the worker's last report: exactly one wins, and its result is stored.
@@ -70,7 +70,7 @@ async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
         }
         world.tick(31);
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_retried_job_takes_the_position_of_a_new_job_of_its_kind(world: Engine
         }
         assert_eq!(order_of(&world, 3).await, [removal, waiting, work]);
     }
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// A held job does not block the removal of its platform.

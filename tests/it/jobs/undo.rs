@@ -12,7 +12,7 @@ use core_domain::use_case::provisioning::{Claim, JobKind, NoSupervisor, Outcome,
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::audit::invariants_hold;
+use super::audit::assert_invariants;
 use crate::world::{Engine, Fault, JobCommand, Undoable, on_every_store};
 
 on_every_store! {
@@ -97,7 +97,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     let keys = undo.steps.iter().map(|step| step.effect_key.clone());
     let undone_keys = [2, 0].map(|at: usize| running.steps[at].effect_key.clone());
     assert!(keys.eq(undone_keys));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     // A request of the former holder arrives before the undo observes the object. Neither the undo nor later jobs start
     // before that.
     world.provider.put(&format!("{id}-site"));
@@ -127,7 +127,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
         .filter(|e| e.event_type == JobTransition::Undo.as_str());
     let of_undo: Vec<_> = of_undo.map(|e| e.step.clone().unwrap()).collect();
     assert_eq!(of_undo, ["site", "db"]);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     let stopped = world.job(&id).await;
     world.operate(JobCommand::Retry, &id).await.unwrap();
     world.until_idle().await;
@@ -143,10 +143,10 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
         done.steps[1], kept,
         "I7: a step that was not undone stays unchanged"
     );
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
-async fn is_refused(world: &Engine, command: JobCommand, id: &JobId, allowed: &[&str]) {
+async fn assert_refused(world: &Engine, command: JobCommand, id: &JobId, allowed: &[&str]) {
     let before = world.job(id).await;
     match world.operate(command, id).await.unwrap_err() {
         Error::InvalidState {
@@ -168,12 +168,12 @@ async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
     world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     let still = async || {
-        is_refused(&world, JobCommand::Retry, &id, &["QUEUED", "WAITING"]).await;
+        assert_refused(&world, JobCommand::Retry, &id, &["QUEUED", "WAITING"]).await;
         let forced = ["QUEUED", "WAITING", "RUNNING"];
-        is_refused(&world, JobCommand::ForceComplete, &id, &forced).await;
+        assert_refused(&world, JobCommand::ForceComplete, &id, &forced).await;
         let replayed = world.replay(&world.kinds, &entry).await.unwrap_err();
         assert_eq!(replayed.code().as_str(), "DLQ_ENTRY_NOT_REPLAYABLE");
-        is_refused(
+        assert_refused(
             &world,
             JobCommand::Cancel,
             &id,
@@ -196,7 +196,7 @@ async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
         Some(json!({})),
         "an undone step has no output"
     );
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
@@ -210,7 +210,7 @@ async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
     let counted = attempts.filter(|attempt| attempt.as_ref().unwrap().is_ok());
     assert_eq!(counted.count(), 1);
     only_undoing(&world, &id).await;
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) {
@@ -231,7 +231,7 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
         StepStatus::Undone,
     ];
     assert_eq!(statuses(&world, &id).await, left);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
     world.replay(&world.kinds, &entry).await.unwrap();
     world.until_idle().await;
     assert_eq!(world.status(&undo.id).await, JobStatus::Completed);
@@ -252,7 +252,7 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
     let_stale_effects_land(&world);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
     world.operate(JobCommand::Retry, &id).await.unwrap();
-    is_refused(
+    assert_refused(
         &world,
         JobCommand::Retry,
         &second.id,
@@ -264,7 +264,7 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
     // The undo cannot be retried either after the job was retried and failed, because it is no longer a cancelled job.
     world.provider.script([Fault::Permanent]);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
-    is_refused(
+    assert_refused(
         &world,
         JobCommand::Retry,
         &second.id,
@@ -280,7 +280,7 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
     assert_eq!(world.provider.names().len(), 3);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn a_job_that_has_done_nothing_is_not_undone() {
         undoing(&world, &id).await.is_empty(),
         "its kind cannot be undone"
     );
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// A waiting step may have done a part of its work.
@@ -319,7 +319,7 @@ async fn a_waiting_step_is_undone() {
     );
     assert!(world.provider.names().is_empty());
     assert_eq!(statuses(&world, &id).await[0], StepStatus::Undone);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// Its holder was lost, and the time of its last request is unknown.
@@ -334,7 +334,7 @@ async fn a_step_of_a_lost_worker_is_undone_after_its_request_must_have_arrived()
     world.operate(JobCommand::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
     assert_eq!(undo.run_at, reaped.updated_at.plus(MAX_STEP_DURATION));
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn a_cancelled_undo_is_not_undone_and_its_job_can_be_retried() {
     world.tick(31);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    invariants_hold(&world).await;
+    assert_invariants(&world).await;
 }
 
 /// An undo that dies between any two units of work still undoes everything, and a retry creates it again.
@@ -376,11 +376,11 @@ async fn after_a_crash_anywhere_an_undo_is_completed() {
             let undo = only_undoing(&world, &id).await;
             assert_eq!(undo.status, JobStatus::Completed, "{units} units: {undo:?}");
             assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
-            invariants_hold(&world).await;
+            assert_invariants(&world).await;
             world.operate(JobCommand::Retry, &id).await.unwrap();
             world.until_idle().await;
             assert_eq!(world.provider.names().len(), 3);
-            invariants_hold(&world).await;
+            assert_invariants(&world).await;
             if !died {
                 assert!(units > 4, "{fault:?} ended after {units} units");
                 break;

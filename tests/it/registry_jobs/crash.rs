@@ -15,7 +15,7 @@ async fn after_a_crash_anywhere_a_platform_has_its_six_resources_once() {
         world.restart().await;
         let context = format!("{units} units");
         assert_eq!(world.status(&done.job_id).await, JobStatus::Completed);
-        world.has_exactly_six(&done.platform_id, &context).await;
+        world.assert_six_objects(&done.platform_id, &context).await;
         if !died {
             assert!(units > 12, "a run has only {context}");
             break;
@@ -32,7 +32,7 @@ async fn after_a_crash_anywhere_a_removed_platform_is_removed_completely() {
         let died = world.dies_after(units).await;
         world.restart().await;
         let context = format!("{units} units");
-        world.has_nothing(&platform, &context).await;
+        world.assert_nothing_left(&platform, &context).await;
         if !died {
             assert!(units > 12, "a run has only {context}");
             break;
@@ -55,7 +55,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_platform_is_provisioned() {
         world.restart().await;
         let context = format!("call {call}");
         assert_eq!(world.status(&done.job_id).await, JobStatus::Completed);
-        world.has_exactly_six(&done.platform_id, &context).await;
+        world.assert_six_objects(&done.platform_id, &context).await;
     }
 }
 
@@ -70,7 +70,7 @@ async fn a_provider_that_does_not_reply_creates_nothing_twice() {
             let context = format!("{moment:?} of object {number}");
             assert!(world.has_failed(), "{context} was not met");
             assert_eq!(world.status(&done.job_id).await, JobStatus::Completed);
-            world.has_exactly_six(&done.platform_id, &context).await;
+            world.assert_six_objects(&done.platform_id, &context).await;
         }
     }
 }
@@ -86,7 +86,7 @@ async fn a_provider_that_does_not_reply_keeps_nothing_of_a_removed_platform() {
             world.until_idle().await;
             let context = format!("{moment:?} of object {number}");
             assert!(world.has_failed(), "{context} was not met");
-            world.has_nothing(&platform, &context).await;
+            world.assert_nothing_left(&platform, &context).await;
         }
     }
 }

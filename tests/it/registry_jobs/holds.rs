@@ -77,5 +77,7 @@ async fn a_suspended_platform_can_be_hard_deleted() {
     suspend(&world, &done.platform_id).await;
     world.hard_delete(&done.platform_id).await;
     world.until_idle().await;
-    world.has_nothing(&done.platform_id, "removed").await;
+    world
+        .assert_nothing_left(&done.platform_id, "removed")
+        .await;
 }

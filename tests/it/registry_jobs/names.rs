@@ -165,7 +165,9 @@ async fn a_removal_also_removes_objects_that_only_the_provider_knows() {
         world.until_idle().await;
         let left: Vec<String> = world.objects(platform).await.into_iter().collect();
         if for_good {
-            world.has_nothing(platform, "removed for good").await;
+            world
+                .assert_nothing_left(platform, "removed for good")
+                .await;
         } else {
             assert_eq!(left, [&*of_dev, "forgotten-stg", "unknown"]);
         }

@@ -42,7 +42,7 @@ async fn onboarding_state(world: &Platforms, begun: &Onboarding) -> (OnboardingS
 async fn ended_well(world: &Platforms, cx: &Context, begun: &Onboarding, context: &str) {
     let ended = (OnboardingStatus::Completed, JobStatus::Completed);
     assert_eq!(onboarding_state(world, begun).await, ended, "{context}");
-    world.has_exactly_six(&begun.platform_id, context).await;
+    world.assert_six_objects(&begun.platform_id, context).await;
     let all = PlatformQuery::All { deleted: true };
     let platforms: Vec<Platform> = world.list(all).await;
     assert_eq!(platforms.len(), 1, "{context}");
@@ -111,7 +111,9 @@ async fn a_platform_removed_while_it_is_onboarded_leaves_nothing() {
         world.hard_delete(&begun.platform_id).await;
         world.until_idle().await;
         let context = format!("after {jobs_run} jobs");
-        world.has_nothing(&begun.platform_id, &context).await;
+        world
+            .assert_nothing_left(&begun.platform_id, &context)
+            .await;
         assert_ne!(
             onboarding_state(&world, &begun).await.0,
             OnboardingStatus::Open

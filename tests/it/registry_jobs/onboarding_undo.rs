@@ -79,7 +79,7 @@ async fn status(world: &Platforms, onboarding: &Onboarding) -> PlatformStatus {
     platform.status
 }
 
-async fn is_left(world: &Platforms, other: Other) {
+async fn assert_kept(world: &Platforms, other: Other) {
     let onboarding = start_and_run(world).await;
     let platform = &onboarding.platform_id;
     make(world, platform, other).await;
@@ -115,13 +115,13 @@ async fn is_left(world: &Platforms, other: Other) {
 }
 
 async fn a_cancelled_onboarding_keeps_a_platform_that_others_use(world: Platforms) {
-    is_left(&world, Other::Environment).await;
+    assert_kept(&world, Other::Environment).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_onboarding_keeps_entities_and_features_of_others() {
     for other in [Other::Entity, Other::Feature] {
-        is_left(&Platforms::memory().await, other).await;
+        assert_kept(&Platforms::memory().await, other).await;
     }
 }
 

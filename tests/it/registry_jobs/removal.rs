@@ -120,7 +120,7 @@ async fn removing_an_environment_during_a_platform_removal_removes_nothing_else(
     assert_eq!(world.entries(platform, false).await.len(), 7);
     assert_eq!(world.objects(platform).await.len(), 7);
     world.until_idle().await;
-    world.has_nothing(platform, "removed").await;
+    world.assert_nothing_left(platform, "removed").await;
 }
 
 #[tokio::test]
@@ -134,10 +134,10 @@ async fn a_force_completed_removal_purges_nothing_and_can_be_repeated() {
         .await
         .unwrap();
     assert!(world.find::<Platform>(platform).await.unwrap().purging);
-    world.has_exactly_six(platform, "force-completed").await;
+    world.assert_six_objects(platform, "force-completed").await;
     world.hard_delete(platform).await;
     world.until_idle().await;
-    world.has_nothing(platform, "removed again").await;
+    world.assert_nothing_left(platform, "removed again").await;
 }
 
 #[tokio::test]
@@ -149,7 +149,9 @@ async fn a_removal_cancels_other_jobs_without_dead_letters() {
     let waiting = world.provision(&done.platform_id, Environment::Dev).await;
     world.hard_delete(&done.platform_id).await;
     world.until_idle().await;
-    world.has_nothing(&done.platform_id, "removed").await;
+    world
+        .assert_nothing_left(&done.platform_id, "removed")
+        .await;
     for job in [&done.job_id, &waiting] {
         let job = world.job(job).await;
         let ended = (job.status, job.failure_kind);
@@ -181,7 +183,7 @@ async fn repairing_an_environment_keeps_objects_of_another_with_similar_names() 
     ));
     world.until_idle().await;
     assert_eq!(world.objects(platform).await, before);
-    world.has_exactly_six(platform, "after the repair").await;
+    world.assert_six_objects(platform, "after the repair").await;
 }
 
 /// A store that existed before a job is not removed by its undo, whether the registry knows it or not.
@@ -232,5 +234,5 @@ async fn a_removal_cancels_many_jobs_in_batches() {
     }
     assert_eq!(so_far, [100, 200, 250, 250]);
     world.until_idle().await;
-    world.has_nothing(platform, "removed").await;
+    world.assert_nothing_left(platform, "removed").await;
 }

@@ -41,14 +41,14 @@ async fn a_new_organization_gets_six_resources(world: Platforms) {
     assert_eq!(job.status, JobStatus::Completed);
     let steps: Vec<&str> = job.steps.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(steps, ["d1", "kv", "r2", "queue", "worker", "pages"]);
-    world.has_exactly_six(platform, "set up").await;
+    world.assert_six_objects(platform, "set up").await;
     let tenant = tenant_of(&world).await;
     for entry in world.entries(platform, false).await {
         assert_eq!(entry.entity_id, tenant);
         assert_eq!(entry.provision_job_id.as_ref(), Some(&done.job_id));
         shows_its_object(&world, &entry).await;
     }
-    is_bound_to_the_others(&world, platform).await;
+    assert_bound_to_the_others(&world, platform).await;
 }
 
 async fn shows_its_object(world: &Platforms, entry: &Resource) {
@@ -72,7 +72,7 @@ async fn shows_its_object(world: &Platforms, entry: &Resource) {
     assert!(entry.resource_type != ResourceType::Pages || entry.cf_url.is_some());
 }
 
-async fn is_bound_to_the_others(world: &Platforms, platform: &PlatformId) {
+async fn assert_bound_to_the_others(world: &Platforms, platform: &PlatformId) {
     let named = |purpose| name(SLUG_IN_NAMES, platform, "prod", purpose);
     let script = world.provider.worker(&named("api")).await.unwrap();
     let script = script.unwrap().script;

@@ -344,7 +344,7 @@ impl Platforms {
     }
 
     /// Checks the result of provisioning one environment: six objects, and a record for each.
-    pub(crate) async fn has_exactly_six(&self, platform: &PlatformId, context: &str) {
+    pub(crate) async fn assert_six_objects(&self, platform: &PlatformId, context: &str) {
         let objects = self.objects(platform).await;
         let entries = self.entries(platform, true).await;
         let named: BTreeSet<String> = entries.iter().map(|r| r.cf_name.to_string()).collect();
@@ -353,7 +353,7 @@ impl Platforms {
         assert_eq!(objects, named, "{context}");
     }
 
-    pub(crate) async fn has_nothing(&self, platform: &PlatformId, context: &str) {
+    pub(crate) async fn assert_nothing_left(&self, platform: &PlatformId, context: &str) {
         let objects = self.objects(platform).await;
         assert!(objects.is_empty(), "{context}: {objects:?}");
         let entries = self.entries(platform, true).await;

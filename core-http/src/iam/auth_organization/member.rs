@@ -42,7 +42,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "`success` is true only if the caller has all requested permissions. Grants and \
              denials of the caller are taken into account.",
         )
-        .reads(has_permission),
+        .reads(check_permission),
         with_change_refusals(style(post(
             "/api/auth/organization/update-member-role",
             "updateMemberRole",
@@ -266,7 +266,7 @@ struct PermissionCheck {
 
 names_organization!(HasPermission);
 
-async fn has_permission(
+async fn check_permission(
     _: &Cx,
     scope: BySession<MemberScope>,
     _: &mut dyn UnitOfWork,

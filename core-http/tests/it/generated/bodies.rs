@@ -5,14 +5,13 @@ use std::cell::Cell;
 use core_domain::kernel::PLAIN_NAME;
 use serde_json::{Map, Value, json};
 
-use super::fixture::{Case, TestRequest, for_each_endpoint};
+use super::fixture::{Case, TestRequest, description, for_each_endpoint};
 
 /// Returns the schema of the endpoint's JSON body with every `$ref` inlined; `None` if it has no JSON body.
 fn body_schema(case: &Case) -> Option<Value> {
     let operation = case.operation();
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    let document: Value = serde_json::from_slice(&case.service.0.openapi().unwrap()).unwrap();
-    (!schema.is_null()).then(|| inline_refs(schema, &document))
+    (!schema.is_null()).then(|| inline_refs(schema, &description(&case.service)))
 }
 
 fn inline_refs(schema: &Value, document: &Value) -> Value {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 
-use super::fixture::{Case, for_each_endpoint};
+use super::fixture::{Case, description, for_each_endpoint};
 use crate::world::{World, operator};
 
 /// The official meta-schema of OpenAPI 3.1 (2022-10-07).
@@ -114,7 +114,7 @@ fn schema_at(document: &Value, schema: &Value) -> Validator {
 #[tokio::test]
 async fn every_response_and_every_example_matches_its_schema() {
     for_each_endpoint(async |case: &Case| {
-        let document: Value = serde_json::from_slice(&case.service.0.openapi().unwrap()).unwrap();
+        let document = description(&case.service);
         let operation = case.operation();
         let answer = case.succeed().await;
         let response = &operation["responses"][answer.status.as_str()];

@@ -8,7 +8,7 @@ use core_storage::testing::{PlanDatabases, Plans};
 use core_storage::{Filter, Select};
 use serde_json::Value;
 
-use super::fixture::{Case, Fixture};
+use super::fixture::{Case, Fixture, description};
 use super::lists::{add_records, next_cursor, takes};
 use super::samples::samples;
 use crate::world::World;
@@ -21,7 +21,7 @@ fn values(case: &Case, name: &str, schema: &Value) -> Vec<String> {
     if let Some(id) = case.fixture.ids.get(name) {
         return vec![id.clone()];
     }
-    let document: Value = serde_json::from_slice(&case.service.0.openapi().unwrap()).unwrap();
+    let document = description(&case.service);
     let any_of = schema["anyOf"].as_array().into_iter().flatten();
     let references = std::iter::once(schema).chain(any_of);
     for pointer in references.filter_map(|schema| schema["$ref"].as_str()) {

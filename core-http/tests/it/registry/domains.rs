@@ -194,7 +194,7 @@ async fn a_domain_without_records_for_seven_days_fails_and_can_be_verified_again
 async fn an_unavailable_dns_or_a_suspension_does_not_fail_a_domain() {
     let world = World::new();
     let place = DomainFixture::of(&world).await;
-    world.dns.is_away(true);
+    world.dns.set_offline(true);
     for _ in 0..20 {
         world.advance_and_run(DAY).await;
     }
@@ -204,7 +204,7 @@ async fn an_unavailable_dns_or_a_suspension_does_not_fail_a_domain() {
         (&job["status"], &job["attempts"]),
         (&json!("WAITING"), &json!(0))
     );
-    world.dns.is_away(false);
+    world.dns.set_offline(false);
     world.advance_and_run(HOUR).await;
     assert_eq!(place.status(&world).await, "verifying");
     world
@@ -311,7 +311,7 @@ async fn a_job_that_no_longer_controls_its_domain_ends_and_changes_nothing() {
             _ => {
                 place.change(world, "failed").await;
                 place.change(world, "pending").await;
-                world.dns.is_away(true);
+                world.dns.set_offline(true);
             }
         }
         world.advance_and_run(HOUR).await;

@@ -270,10 +270,10 @@ async fn a_hostname_without_its_proof_is_served_for_three_more_days() {
     }
     assert_eq!(shop.status(&world, &record).await, "active");
     // An unavailable DNS does not count as a missing proof.
-    world.dns.is_away(true);
+    world.dns.set_offline(true);
     world.tick(DAY);
     assert_eq!(check(&world).await.unknown, 1);
-    world.dns.is_away(false);
+    world.dns.set_offline(false);
     assert_eq!(check(&world).await.ended, 1);
     world.run_jobs().await;
     assert_eq!(shop.status(&world, &record).await, "failed");

@@ -76,7 +76,7 @@ fn no_order_of_events_violates_an_invariant() {
 }
 
 #[track_caller]
-fn is_found(mutant: Mutant, invariant: &str) {
+fn assert_detected(mutant: Mutant, invariant: &str) {
     let mut found = BUDGETS.iter().flat_map(|budget| {
         let starts = [false, true].into_iter();
         starts.filter_map(|older| search(mutant, *budget, older).err())
@@ -88,45 +88,45 @@ fn is_found(mutant: Mutant, invariant: &str) {
 
 #[test]
 fn a_machine_without_fences_is_detected() {
-    is_found(Mutant::NoFence, "I3");
+    assert_detected(Mutant::NoFence, "I3");
 }
 
 #[test]
 fn requests_without_keys_are_detected() {
-    is_found(Mutant::NoKey, "I8");
+    assert_detected(Mutant::NoKey, "I8");
 }
 
 #[test]
 fn a_reaper_that_writes_a_stale_read_is_detected() {
-    is_found(Mutant::BlindReap, "I");
+    assert_detected(Mutant::BlindReap, "I");
 }
 
 #[test]
 fn a_reaper_that_ignores_a_cancel_is_detected() {
-    is_found(Mutant::ReapIgnoresStatus, "I1");
+    assert_detected(Mutant::ReapIgnoresStatus, "I1");
 }
 
 #[test]
 fn an_undo_that_does_not_wait_for_stale_requests_is_detected() {
-    is_found(Mutant::HastyUndo, "U1");
+    assert_detected(Mutant::HastyUndo, "U1");
 }
 
 #[test]
 fn a_retry_while_a_job_is_being_undone_is_detected() {
-    is_found(Mutant::RetryWhileUndone, "U2");
+    assert_detected(Mutant::RetryWhileUndone, "U2");
 }
 
 #[test]
 fn a_hold_that_does_not_update_its_lane_is_detected() {
-    is_found(Mutant::HoldAlone, "I17");
+    assert_detected(Mutant::HoldAlone, "I17");
 }
 
 #[test]
 fn an_undo_that_ignores_the_first_observation_is_detected() {
-    is_found(Mutant::BlindUndo, "U3");
+    assert_detected(Mutant::BlindUndo, "U3");
 }
 
 #[test]
 fn a_later_observation_that_replaces_the_first_is_detected() {
-    is_found(Mutant::LaterLook, "U1");
+    assert_detected(Mutant::LaterLook, "U1");
 }

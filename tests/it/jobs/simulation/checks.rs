@@ -11,7 +11,7 @@ use core_domain::provisioning::{
 use serde_json::Value;
 
 use super::Simulation;
-use crate::jobs::audit::{invariants_hold, written_by_holders};
+use crate::jobs::audit::{assert_invariants, written_by_holders};
 use crate::world::{ALL_JOBS, STEPS, list, now};
 
 /// The observations of earlier checks.
@@ -78,7 +78,7 @@ impl Simulation {
                 _ => return Err(format!("I5 has not ended: {job:?}")),
             }
         }
-        now(invariants_hold(&self.world));
+        now(assert_invariants(&self.world));
         Ok(())
     }
 }

@@ -332,7 +332,7 @@ fn no_seed_violates_an_invariant() {
 }
 
 #[track_caller]
-fn is_found(mutant: Mutant, invariants: &[&str]) {
+fn assert_detected(mutant: Mutant, invariants: &[&str]) {
     let (seed, broken) = run_seeds(0..u64::from(SEEDS), mutant).unwrap_err();
     let named = invariants.iter().any(|name| broken.starts_with(name));
     assert!(named, "{mutant:?}, seed {seed}: {broken}");
@@ -340,17 +340,17 @@ fn is_found(mutant: Mutant, invariants: &[&str]) {
 
 #[test]
 fn workers_without_fences_are_detected() {
-    is_found(Mutant::NoFence, &["I3"]);
+    assert_detected(Mutant::NoFence, &["I3"]);
 }
 
 #[test]
 fn requests_without_keys_are_detected() {
-    is_found(Mutant::NoKey, &["I8"]);
+    assert_detected(Mutant::NoKey, &["I8"]);
 }
 
 #[test]
 fn a_reaper_that_writes_a_stale_read_is_detected() {
-    is_found(Mutant::BlindReap, &["I1", "I2", "I3", "I7"]);
+    assert_detected(Mutant::BlindReap, &["I1", "I2", "I3", "I7"]);
 }
 
 #[test]

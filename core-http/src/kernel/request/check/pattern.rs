@@ -1,6 +1,9 @@
 //! The patterns of schemas: regular expressions of ECMA-262 without look-around and back-references, translated to the
 //! syntax of the `regex` crate.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use regex::Regex;
 
 /// The characters of `\s` in ECMA-262, as ranges of a character class.
@@ -8,11 +11,21 @@ const WHITE_SPACE: &str = r"\t-\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u2
 
 /// Compiles a pattern. It matches anywhere in a text, unless it is anchored.
 ///
+/// Every pattern is compiled once in a process, because most of them occur in the schemas of many endpoints. The patterns
+/// are those of Rust types, so their number is limited.
+///
 /// # Errors
 /// The reason why the pattern cannot be compiled.
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
-    let translated = translate(pattern)?;
-    Regex::new(&translated).map_err(|error| format!("pattern {pattern}: {error}"))
+    static COMPILED: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(regex) = compiled.get(pattern) {
+        return Ok(regex.clone());
+    }
+    let regex = Regex::new(&translate(pattern)?);
+    let regex = regex.map_err(|error| format!("pattern {pattern}: {error}"))?;
+    compiled.insert(pattern.to_owned(), regex.clone());
+    Ok(regex)
 }
 
 /// Returns the pattern in the syntax of the `regex` crate, with the character classes of ECMA-262.
