@@ -58,7 +58,7 @@
 //!
 //! ```
 //! use core_domain::access::PlatformScope;
-//! use core_domain::kernel::{Code, EntityId, PlatformId, Result, grant};
+//! use core_domain::kernel::{Code, EntityId, PlatformId, Result, permission};
 //! use core_domain::port::UnitOfWork;
 //! use core_domain::registry::DeleteEntity;
 //! use core_domain::use_case::registry::entity;
