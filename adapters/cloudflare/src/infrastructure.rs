@@ -1,5 +1,6 @@
 //! The implementation of the infrastructure port for Cloudflare.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,8 +8,8 @@ use core_domain::cli::SiteFile;
 use core_domain::kernel::Clock;
 use core_domain::port::{
     Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
-    SiteUpload,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteRedeploy,
+    SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use tokio::sync::Semaphore;
@@ -221,6 +222,22 @@ impl Infrastructure for CloudflareInfrastructure {
 
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
         site::deploy(&self.client, &self.uploads, upload).await
+    }
+
+    /// Rolls production back. A preview cannot be deployed again, because Cloudflare does not return the list of its
+    /// files.
+    async fn redeploy_site(&self, request: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
+        deployment::roll_back(&self.client, request).await
+    }
+
+    /// Returns none: Cloudflare identifies contents by another digest. Contents that it has are not sent to it again.
+    async fn stored_contents(
+        &self,
+        _project: &str,
+        _owner: &str,
+        _files: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
+        Ok(BTreeSet::new())
     }
 
     async fn site_deployment(

@@ -1,5 +1,6 @@
 //! Secrets of workers and projects.
 
+use core_domain::kernel::Secret;
 use core_domain::port::{ProviderError, ResourceRef, SetSecrets};
 use core_domain::registry::ResourceType;
 use http::Method;
@@ -30,7 +31,18 @@ struct Version {
     id: String,
 }
 
-/// Sets all secrets with one call, so either all or none are set.
+/// Returns the new value of each secret by name; `null` deletes a secret.
+fn changes(request: &SetSecrets, encode: impl Fn(&str, &Secret) -> Value) -> Map<String, Value> {
+    let set = request.secrets.iter();
+    let set = set.map(|(name, value)| (name.clone(), encode(name, value)));
+    let deleted = request
+        .deleted
+        .iter()
+        .map(|name| (name.clone(), Value::Null));
+    set.chain(deleted).collect()
+}
+
+/// Changes all secrets with one call, so either all or none are changed.
 pub(crate) async fn set(client: &Client, request: &SetSecrets) -> Result<(), ProviderError> {
     let (name, owner) = (&request.resource.name, &request.owner);
     let found = match request.resource.resource_type {
@@ -40,7 +52,7 @@ pub(crate) async fn set(client: &Client, request: &SetSecrets) -> Result<(), Pro
     };
     let missing = || ProviderError::Permanent(format!("{name} does not exist"));
     ensure_owned(found.ok_or_else(missing)?, name, owner)?;
-    if request.secrets.is_empty() {
+    if request.secrets.is_empty() && request.deleted.is_empty() {
         return Ok(());
     }
     match request.resource.resource_type {
@@ -60,14 +72,10 @@ fn path<'a>(name: &'a str, rest: &'a str) -> [&'a str; 4] {
 /// Sets the secrets of a worker as one new version.
 async fn set_of_worker(client: &Client, request: &SetSecrets) -> Result<(), CallError> {
     let name = request.resource.name.as_str();
-    let secrets: Map<String, Value> = request
-        .secrets
-        .iter()
-        .map(|(name, value)| {
-            let secret = json!({ "name": name, "text": value.expose(), "type": "secret_text" });
-            (name.clone(), secret)
-        })
-        .collect();
+    let secrets = changes(
+        request,
+        |name, value| json!({ "name": name, "text": value.expose(), "type": "secret_text" }),
+    );
     let call = client.call(
         Method::PATCH,
         "worker.set_secrets",
@@ -101,18 +109,15 @@ async fn deploy_latest(client: &Client, name: &str) -> Result<(), CallError> {
 
 /// Sets the secrets of both environments of a project. They take effect with the next deployment.
 async fn set_of_project(client: &Client, request: &SetSecrets) -> Result<(), ProviderError> {
-    if request.secrets.iter().any(|(name, _)| name == OWNER) {
+    let set = request.secrets.iter().map(|(name, _)| name);
+    if set.chain(&request.deleted).any(|name| name == OWNER) {
         let message = format!("the secret name {OWNER} is reserved for the owner of the project");
         return Err(ProviderError::Permanent(message));
     }
-    let secrets: Map<String, Value> = request
-        .secrets
-        .iter()
-        .map(|(name, value)| {
-            let secret = json!({ "type": "secret_text", "value": value.expose() });
-            (name.clone(), secret)
-        })
-        .collect();
+    let secrets = changes(
+        request,
+        |_, value| json!({ "type": "secret_text", "value": value.expose() }),
+    );
     let settings = Map::from_iter([("env_vars".to_owned(), secrets.into())]);
     let body = json!({ "deployment_configs": in_both(&settings) });
     let path = [&project::PATH[..], &[&request.resource.name]].concat();

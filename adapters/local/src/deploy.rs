@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use core_domain::cli::{SiteFile, SiteLimits};
 use core_domain::kernel::{Timestamp, hex};
-use core_domain::port::{Cause, ResourceRef, SiteUpload};
+use core_domain::port::{Cause, ResourceRef, Site, SiteRedeploy, SiteUpload};
 use core_domain::registry::ResourceType;
 use sha2::{Digest, Sha256};
 
@@ -19,7 +19,7 @@ use crate::names::{branch_label, check_paths, digest};
 use crate::prune::{self, ReplacementMark};
 use crate::site::{
     BRANCHES, DEPLOYMENTS, Deployment, INDEX, Pointer, RECORD_FILE, SiteIndex, SiteIndexEntry,
-    address_label, deployment, pointer,
+    address_label, deployment, find_site, permalink_label, pointer,
 };
 use crate::site_content::{SiteContents, WrittenContents};
 
@@ -32,15 +32,18 @@ const BUFFER_BYTES: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FinishedDeployment {
     pub(crate) id: String,
-    /// The address label: the host name without its domain.
+    /// The address label of its branch: the host name without its domain.
     pub(crate) label: String,
+    /// The address label of this deployment alone.
+    pub(crate) permalink: String,
 }
 
 impl FinishedDeployment {
     fn of(project: &str, id: String, label: &str) -> Self {
         Self {
-            id,
             label: address_label(project, label),
+            permalink: permalink_label(project, &id),
+            id,
         }
     }
 }
@@ -53,34 +56,171 @@ pub(crate) fn deploy(
     now: Timestamp,
     config: &LocalConfig,
 ) -> Result<FinishedDeployment> {
-    let project = project(&upload.project);
-    config.faults.at("deploy", &project, FaultMoment::Before)?;
-    check(data, upload, &config.site_limits)?;
-    let id = deployment_id(&upload.deployment_key);
-    if let Some(replaced) = ReplacementMark::read(data, &upload.project, &id)? {
-        return Ok(FinishedDeployment::of(&upload.project, id, &replaced.label));
-    }
-    let known = deployment(data, &upload.project, &id)?;
-    let record = match known {
-        Some(known) => known,
-        None => publish(data, upload, &id, now, config)?,
+    let wanted = WantedDeployment {
+        project: &upload.project,
+        branch: &upload.branch,
+        key: &upload.deployment_key,
+        content: WantedContent::Upload(upload.site.as_ref()),
     };
-    config
-        .faults
-        .at("deploy", &project, FaultMoment::Published)?;
-    set_live(data, &upload.project, &id, &record)?;
-    config.faults.at("deploy", &project, FaultMoment::Live)?;
-    match prune::prune(data, &project, now, config) {
-        Err(LocalError::Fault(fault)) => return Err(LocalError::Fault(fault)),
-        // The site is live, and the next deployment prunes again.
-        Err(error) => {
-            let cause = Cause::new(error);
-            tracing::warn!(%cause, project = upload.project, "old deployments could not be removed");
+    wanted.deploy(data, now, config)
+}
+
+/// Deploys the content of an earlier deployment again. Like [`deploy`], without an upload.
+///
+/// # Errors
+/// [`LocalError::Invalid`] if the earlier deployment or one of its contents was deleted.
+pub(crate) fn redeploy(
+    data: &DataDir,
+    request: &SiteRedeploy,
+    now: Timestamp,
+    config: &LocalConfig,
+) -> Result<FinishedDeployment> {
+    let wanted = WantedDeployment {
+        project: &request.project,
+        branch: &request.branch,
+        key: &request.deployment_key,
+        content: WantedContent::Earlier(&request.source_key),
+    };
+    wanted.deploy(data, now, config)
+}
+
+/// A deployment to create.
+#[derive(Clone, Copy)]
+struct WantedDeployment<'a> {
+    project: &'a str,
+    branch: &'a str,
+    key: &'a str,
+    content: WantedContent<'a>,
+}
+
+/// The content of a deployment.
+#[derive(Clone, Copy)]
+enum WantedContent<'a> {
+    /// An uploaded site.
+    Upload(&'a dyn Site),
+    /// The content of the deployment with this key.
+    Earlier(&'a str),
+}
+
+impl WantedDeployment<'_> {
+    fn deploy(
+        &self,
+        data: &DataDir,
+        now: Timestamp,
+        config: &LocalConfig,
+    ) -> Result<FinishedDeployment> {
+        let project = project(self.project);
+        config.faults.at("deploy", &project, FaultMoment::Before)?;
+        self.check(data, &config.site_limits)?;
+        let id = deployment_id(self.key);
+        if let Some(replaced) = ReplacementMark::read(data, self.project, &id)? {
+            return Ok(FinishedDeployment::of(self.project, id, &replaced.label));
         }
-        Ok(()) => {}
+        let record = match deployment(data, self.project, &id)? {
+            Some(known) => known,
+            None => self.publish(data, &id, now, config)?,
+        };
+        config
+            .faults
+            .at("deploy", &project, FaultMoment::Published)?;
+        set_live(data, self.project, &id, &record)?;
+        config.faults.at("deploy", &project, FaultMoment::Live)?;
+        match prune::prune(data, &project, now, config) {
+            Err(LocalError::Fault(fault)) => return Err(LocalError::Fault(fault)),
+            // The site is live, and the next deployment prunes again.
+            Err(error) => {
+                let (cause, project) = (Cause::new(error), self.project);
+                tracing::warn!(%cause, project, "old deployments could not be removed");
+            }
+            Ok(()) => {}
+        }
+        config.faults.at("deploy", &project, FaultMoment::Done)?;
+        Ok(FinishedDeployment::of(self.project, id, &record.label))
     }
-    config.faults.at("deploy", &project, FaultMoment::Done)?;
-    Ok(FinishedDeployment::of(&upload.project, id, &record.label))
+
+    fn check(&self, data: &DataDir, limits: &SiteLimits) -> Result<()> {
+        if self.branch.is_empty() || self.key.is_empty() {
+            return invalid_error("a deployment needs a branch and a key");
+        }
+        if let WantedContent::Upload(site) = self.content {
+            check_files(site.files(), limits)?;
+        }
+        if Manifest::read(data, &project(self.project))?.is_none() {
+            return Err(LocalError::Missing(format!("pages {}", self.project)));
+        }
+        let label = branch_label(self.project, self.branch);
+        let address = address_label(self.project, &label);
+        if address != self.project && data.path(&[PAGES, &address])?.try_exists()? {
+            return invalid_error("another project has the address of this branch");
+        }
+        Ok(())
+    }
+
+    fn publish(
+        &self,
+        data: &DataDir,
+        id: &str,
+        now: Timestamp,
+        config: &LocalConfig,
+    ) -> Result<Deployment> {
+        let resource = project(self.project);
+        let label = branch_label(self.project, self.branch);
+        let manifest = Manifest::read(data, &resource)?;
+        // Keeps the shared lock until the deployment that refers to these contents is in place.
+        let contents = SiteContents::open(data, self.project)?;
+        let staged = data.stage_dir()?;
+        let index = match self.content {
+            WantedContent::Upload(site) => write_site(data, site, &contents, &staged)?,
+            WantedContent::Earlier(key) => {
+                copy_index(data, self.project, &deployment_id(key), &contents, &staged)?
+            }
+        };
+        config.faults.at("deploy", &resource, FaultMoment::Staged)?;
+
+        let lock = data.lock_publish()?;
+        // A deleted project loses its contents, even if a new project has its name.
+        if Manifest::read(data, &resource)? != manifest {
+            return Err(LocalError::Missing(format!("pages {}", self.project)));
+        }
+        let shown = pointer(data, self.project, &label)?;
+        let record = Deployment {
+            deployment_key: self.key.to_owned(),
+            label,
+            sequence: shown.map_or(0, |shown| shown.sequence) + 1,
+            index,
+            created_at: now,
+        };
+        staged.write(RECORD_FILE, &to_json(&record)?)?;
+        if data.publish(staged, &[PAGES, self.project, DEPLOYMENTS, id], &lock)? {
+            return Ok(record);
+        }
+        // Two equal requests ran at the same time; the existing deployment is kept.
+        deployment(data, self.project, id)?
+            .ok_or_else(|| LocalError::Missing(format!("deployment {id}")))
+    }
+}
+
+/// Copies the index of an earlier deployment after checking that all its contents are stored. Returns the digest of the
+/// index.
+fn copy_index(
+    data: &DataDir,
+    project: &str,
+    source: &str,
+    contents: &SiteContents<'_>,
+    staged: &StagingPath,
+) -> Result<String> {
+    let removed = || {
+        let what = "the earlier deployment was removed by the clean-up; deploy the site again";
+        LocalError::Invalid(what.to_owned())
+    };
+    let source = find_site(data, project, source)?.ok_or_else(removed)?;
+    let content = source.index_content(data)?.ok_or_else(removed)?;
+    let index = source.index(data)?.ok_or_else(removed)?;
+    if !index.0.values().all(|entry| contents.has(entry)) {
+        return Err(removed());
+    }
+    staged.write(INDEX, &content)?;
+    Ok(source.pointer.index)
 }
 
 /// Finds a finished deployment by its key. Returns `None` if it does not exist or is unfinished.
@@ -103,11 +243,7 @@ pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Finis
     Ok(Some(FinishedDeployment::of(name, id, &record.label)))
 }
 
-fn check(data: &DataDir, upload: &SiteUpload, limits: &SiteLimits) -> Result<()> {
-    if upload.branch.is_empty() || upload.deployment_key.is_empty() {
-        return invalid_error("a deployment needs a branch and a key");
-    }
-    let files = upload.site.files();
+fn check_files(files: &[SiteFile], limits: &SiteLimits) -> Result<()> {
     if files.is_empty() || files.len() > limits.files {
         return invalid_error(&format!("a deployment has 1 to {} files", limits.files));
     }
@@ -116,68 +252,23 @@ fn check(data: &DataDir, upload: &SiteUpload, limits: &SiteLimits) -> Result<()>
         return invalid_error(&format!("a file of a deployment has at most {max} bytes"));
     }
     let paths = files.iter().map(|file| file.path.as_str());
-    check_paths(paths, limits.path_bytes)?;
-    if Manifest::read(data, &project(&upload.project))?.is_none() {
-        return Err(LocalError::Missing(format!("pages {}", upload.project)));
-    }
-    let label = branch_label(&upload.project, &upload.branch);
-    let address = address_label(&upload.project, &label);
-    if address != upload.project && data.path(&[PAGES, &address])?.try_exists()? {
-        return invalid_error("another project has the address of this branch");
-    }
-    Ok(())
-}
-
-fn publish(
-    data: &DataDir,
-    upload: &SiteUpload,
-    id: &str,
-    now: Timestamp,
-    config: &LocalConfig,
-) -> Result<Deployment> {
-    let label = branch_label(&upload.project, &upload.branch);
-    let manifest = Manifest::read(data, &project(&upload.project))?;
-    // Keeps the shared lock until the deployment that refers to these contents is in place.
-    let contents = SiteContents::open(data, &upload.project)?;
-    let staged = data.stage_dir()?;
-    let index = write_site(data, upload, &contents, &staged)?;
-    config
-        .faults
-        .at("deploy", &project(&upload.project), FaultMoment::Staged)?;
-
-    let lock = data.lock_publish()?;
-    // A deleted project loses its contents, even if a new project has its name.
-    if Manifest::read(data, &project(&upload.project))? != manifest {
-        return Err(LocalError::Missing(format!("pages {}", upload.project)));
-    }
-    let shown = pointer(data, &upload.project, &label)?;
-    let record = Deployment {
-        deployment_key: upload.deployment_key.clone(),
-        label,
-        sequence: shown.map_or(0, |shown| shown.sequence) + 1,
-        index,
-        created_at: now,
-    };
-    staged.write(RECORD_FILE, &to_json(&record)?)?;
-    if data.publish(staged, &[PAGES, &upload.project, DEPLOYMENTS, id], &lock)? {
-        return Ok(record);
-    }
-    // Two equal requests ran at the same time; the existing deployment is kept.
-    deployment(data, &upload.project, id)?
-        .ok_or_else(|| LocalError::Missing(format!("deployment {id}")))
+    check_paths(paths, limits.path_bytes)
 }
 
 /// Stores the missing contents and writes the index. Returns the digest of the index.
+///
+/// # Errors
+/// [`LocalError::Invalid`] if a content is neither stored nor uploaded.
 fn write_site(
     data: &DataDir,
-    upload: &SiteUpload,
+    site: &dyn Site,
     contents: &SiteContents<'_>,
     staged: &StagingPath,
 ) -> Result<String> {
     let mut entries = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut missing = BTreeSet::new();
-    for file in upload.site.files() {
+    for file in site.files() {
         let entry = index_entry(file);
         if seen.insert(file.digest) && !contents.has(&entry) {
             missing.insert(file.digest);
@@ -187,13 +278,20 @@ fn write_site(
     drop(seen);
     if !missing.is_empty() {
         let mut written = WrittenContents::begin(data.stage_dir()?);
-        upload.site.read(&mut |file, content| {
+        site.read(&mut |file, content| {
             if missing.remove(&file.digest) {
                 written.write(file, content)
             } else {
                 Ok(())
             }
         })?;
+        if !missing.is_empty() {
+            let count = missing.len();
+            let what = format!(
+                "{count} contents of the site are no longer stored; plan the deployment again"
+            );
+            return Err(LocalError::Invalid(what));
+        }
         contents.add(written)?;
     }
     let mut index = HashingFile {

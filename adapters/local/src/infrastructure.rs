@@ -308,6 +308,7 @@ impl LocalInfrastructure {
         SiteDeployment {
             id: deployed.id,
             url: self.config.sites.url(&deployed.label),
+            permalink: Some(self.config.sites.url(&deployed.permalink)),
             state: SiteState::Active,
         }
     }

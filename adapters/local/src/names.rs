@@ -48,7 +48,7 @@ pub(crate) fn is_hostname(text: &str) -> bool {
 pub(crate) fn is_identifier(name: &str) -> bool {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    starts_well && name.len() <= 64 && name.bytes().all(good)
+    starts_well && name.len() <= 128 && name.bytes().all(good)
 }
 
 /// Checks the paths of the files of a site or a bundle. Each path is relative, has forward slashes and no empty, `.` or

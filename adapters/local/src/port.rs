@@ -1,12 +1,14 @@
 //! The implementation of the infrastructure port.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
     Cause, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError, ProviderObject,
     ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
-    SiteStorage, SiteUpload,
+    SiteRedeploy, SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -50,6 +52,31 @@ impl Infrastructure for LocalInfrastructure {
             Ok(self.site_deployment_of(deployed))
         })
         .await
+    }
+
+    async fn redeploy_site(&self, request: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
+        self.slowly(async {
+            let (now, config) = (self.config.clock.now(), self.config.clone());
+            let request = request.clone();
+            let deployed = self
+                .run(move |data| deploy::redeploy(data, &request, now, &config))
+                .await?;
+            Ok(self.site_deployment_of(deployed))
+        })
+        .await
+    }
+
+    async fn stored_contents(
+        &self,
+        project: &str,
+        owner: &str,
+        files: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
+        let (project, owner) = (project.to_owned(), owner.to_owned());
+        let files: Vec<ContentSize> = files.iter().map(ContentSize::from).collect();
+        Ok(self
+            .run(move |data| site_content::stored(data, &project, &owner, &files))
+            .await?)
     }
 
     async fn site_deployment(

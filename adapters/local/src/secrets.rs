@@ -17,15 +17,15 @@ const FILE: &str = "secrets.json";
 /// Maximum number of secrets in one request.
 const MAX_SECRETS_PER_CALL: usize = 100;
 
-/// Sets all secrets of the request, or none if it fails. Other secrets of the object are kept.
+/// Sets and deletes all secrets of the request, or none if it fails. Other secrets of the object are kept.
 pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
     let resource = &request.resource;
     if !is_served(resource.resource_type) {
         let what = format!("a {} has no secrets", resource.resource_type);
         return Err(LocalError::Invalid(what));
     }
-    if request.secrets.len() > MAX_SECRETS_PER_CALL {
-        let what = format!("at most {MAX_SECRETS_PER_CALL} secrets can be set at once");
+    if request.secrets.len() + request.deleted.len() > MAX_SECRETS_PER_CALL {
+        let what = format!("at most {MAX_SECRETS_PER_CALL} secrets can be changed at once");
         return Err(LocalError::Invalid(what));
     }
     if let Some((name, _)) = request
@@ -43,6 +43,7 @@ pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
     let mut texts = texts(data, resource)?;
     let new = request.secrets.iter();
     texts.extend(new.map(|(name, secret)| (name.clone(), secret.expose().to_owned())));
+    texts.retain(|name, _| !request.deleted.contains(name));
     data.replace_file(&parts(resource), &[&to_json(&texts)?])
 }
 

@@ -85,16 +85,57 @@ pub(crate) fn address_label(project: &str, label: &str) -> String {
     }
 }
 
+/// Separates the digits of a deployment from its project in an address label. The label of a branch never ends in a
+/// dash, and the name of a project never begins with one.
+const PERMALINK_SEPARATOR: &str = "---";
+
+/// Number of hexadecimal digits of a deployment's id in its address label.
+const PERMALINK_DIGITS: usize = 12;
+
+/// Returns the address label of a deployment alone: `{12 digits of its id}---{project}`.
+pub(crate) fn permalink_label(project: &str, id: &str) -> String {
+    let digits = id.get(..PERMALINK_DIGITS).unwrap_or(id);
+    format!("{digits}{PERMALINK_SEPARATOR}{project}")
+}
+
 /// Returns the site of an address label; `None` if it does not exist. A project of exactly this name wins over a
-/// branch.
+/// branch or a deployment.
 pub(crate) fn resolve(data: &DataDir, label: &str) -> Result<Option<LiveSite>> {
     if let Some(live) = live(data, label, PRODUCTION)? {
         return Ok(Some(live));
+    }
+    if let Some((digits, project)) = label.split_once(PERMALINK_SEPARATOR) {
+        return find_by_digits(data, project, digits);
     }
     match label.split_once("--") {
         Some((branch, project)) => live(data, project, branch),
         None => Ok(None),
     }
+}
+
+/// Returns the deployment whose id begins with these digits.
+fn find_by_digits(data: &DataDir, project: &str, digits: &str) -> Result<Option<LiveSite>> {
+    if check_name(project).is_err() || digits.len() != PERMALINK_DIGITS {
+        return Ok(None);
+    }
+    let mut ids = data.list(&[KIND, project, DEPLOYMENTS])?.into_iter();
+    match ids.find(|id| id.starts_with(digits)) {
+        Some(id) => find_site(data, project, &id),
+        None => Ok(None),
+    }
+}
+
+/// Returns a deployment as a site, whether it is live or not; `None` if it was deleted.
+pub(crate) fn find_site(data: &DataDir, project: &str, id: &str) -> Result<Option<LiveSite>> {
+    let found = deployment(data, project, id)?;
+    Ok(found.map(|found| LiveSite {
+        project: project.to_owned(),
+        pointer: Pointer {
+            deployment: id.to_owned(),
+            sequence: found.sequence,
+            index: found.index,
+        },
+    }))
 }
 
 fn live(data: &DataDir, project: &str, label: &str) -> Result<Option<LiveSite>> {
@@ -124,24 +165,35 @@ pub(crate) fn index(data: &DataDir, project: &str, id: &str) -> Result<Option<Si
 impl LiveSite {
     /// Returns the index of the deployment after checking its digest; `None` if the project was deleted concurrently.
     pub(crate) fn index(&self, data: &DataDir) -> Result<Option<SiteIndex>> {
-        let parts = [
-            KIND,
-            &self.project,
-            DEPLOYMENTS,
-            &self.pointer.deployment,
-            INDEX,
-        ];
-        let Some(content) = data.read(&parts)? else {
+        let Some(content) = self.index_content(data)? else {
             return Ok(None);
         };
-        let path: PathBuf = parts.iter().collect();
-        if content_digest(&content) != self.pointer.index {
-            let reason = "its digest differs from the deployed index";
-            return Err(LocalError::damaged_file(path, reason));
-        }
         serde_json::from_slice(&content)
             .map(Some)
-            .map_err(|error| LocalError::damaged_file(path, error))
+            .map_err(|error| LocalError::damaged_file(self.index_path(), error))
+    }
+
+    /// Returns the content of the index file after checking its digest; `None` if it was deleted concurrently.
+    pub(crate) fn index_content(&self, data: &DataDir) -> Result<Option<Vec<u8>>> {
+        let parts = self.index_parts();
+        let content = data.read(&parts)?;
+        if content
+            .as_ref()
+            .is_some_and(|content| content_digest(content) != self.pointer.index)
+        {
+            let reason = "its digest differs from the deployed index";
+            return Err(LocalError::damaged_file(self.index_path(), reason));
+        }
+        Ok(content)
+    }
+
+    fn index_path(&self) -> PathBuf {
+        self.index_parts().iter().collect()
+    }
+
+    fn index_parts(&self) -> [&str; 5] {
+        let deployment = &self.pointer.deployment;
+        [KIND, &self.project, DEPLOYMENTS, deployment, INDEX]
     }
 
     /// Returns the path of the content of a file.

@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use core_domain::cli::SiteFile;
-use core_domain::kernel::hex;
+use core_domain::kernel::{hex, parse_hex};
 use core_domain::port::{Cause, ResourceRef, SiteStorage};
 use core_domain::registry::ResourceType;
 use sha2::{Digest, Sha256};
@@ -145,10 +145,10 @@ pub(crate) fn sweep(data: &DataDir, project: &str) -> Result<u64> {
     for id in data.list(&[KIND, project, DEPLOYMENTS])? {
         // A deployment that is deleted at this moment refers to no contents.
         let SiteIndex(files) = index(data, project, &id)?.unwrap_or_default();
-        named.extend(files.values().filter_map(|entry| from_hex(&entry.digest)));
+        named.extend(files.values().filter_map(|entry| parse_hex(&entry.digest)));
     }
     let mut unnamed = data.list(&[KIND, project, CONTENT])?;
-    unnamed.retain(|digest| from_hex(digest).is_none_or(|digest| !named.contains(&digest)));
+    unnamed.retain(|digest| parse_hex(digest).is_none_or(|digest| !named.contains(&digest)));
     data.remove_files(&[KIND, project, CONTENT], &unnamed)?;
     Ok(unnamed.len() as u64)
 }
@@ -167,6 +167,29 @@ impl From<&SiteFile> for ContentSize {
             size: file.size,
         }
     }
+}
+
+/// Returns the digests of those contents that a project of this owner has completely.
+pub(crate) fn stored(
+    data: &DataDir,
+    project: &str,
+    owner: &str,
+    files: &[ContentSize],
+) -> Result<BTreeSet<[u8; 32]>> {
+    let resource = ResourceRef {
+        resource_type: ResourceType::Pages,
+        name: project.to_owned(),
+    };
+    if Manifest::read_owned(data, &resource, owner)?.is_none() {
+        return Ok(BTreeSet::new());
+    }
+    let folder = data.path(&[KIND, project, CONTENT])?;
+    let is_stored = |file: &&ContentSize| is_whole(&folder, &hex(&file.digest), file.size);
+    Ok(files
+        .iter()
+        .filter(is_stored)
+        .map(|file| file.digest)
+        .collect())
 }
 
 /// Measures the disk space of the sites of an owner, and the additional space of these files as a deployment of the
@@ -251,7 +274,7 @@ fn named_by_current(
         let SiteIndex(files) = index(data, project, &shown.deployment)?.unwrap_or_default();
         let entries = files.values();
         named.extend(
-            entries.filter_map(|entry| Some((from_hex(&entry.digest)?, disk_size(entry.size)))),
+            entries.filter_map(|entry| Some((parse_hex(&entry.digest)?, disk_size(entry.size)))),
         );
     }
     Ok(named)
@@ -306,30 +329,9 @@ fn unite_contents_of(data: &DataDir, project: &str) -> Result<()> {
     Ok(())
 }
 
-/// Decodes a digest in hexadecimal. Returns `None` if the text is not a digest.
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        let value = digit(pair[0])? * 16 + digit(pair[1])?;
-        *byte = u8::try_from(value).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digest_is_decoded_from_hex() {
-        let digest: [u8; 32] = Sha256::digest(b"content").into();
-        assert_eq!(from_hex(&hex(&digest)), Some(digest));
-        for text in ["", "00", &"0".repeat(63), &"g".repeat(64), &"é".repeat(32)] {
-            assert_eq!(from_hex(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn disk_space_is_rounded_up_to_blocks() {

@@ -9,8 +9,9 @@ use core_domain::cli::SiteFile;
 use core_domain::port::{
     ArchiveError, BlobError, BlobReader, Blobs, Cause, DnsError, DnsResolver, Infrastructure,
     ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route, RouteHostname,
-    ServeHostname, ServedHostname, SetSecrets, Site, SiteArchives, SiteDeployment, SiteStorage,
-    SiteUpload, StagedBlob, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
+    ServeHostname, ServedHostname, SetSecrets, Site, SiteArchives, SiteDeployment, SiteRedeploy,
+    SiteStorage, SiteUpload, StagedBlob, WebhookRequest, WebhookResponse, WebhookSendError,
+    WebhookSender,
 };
 use core_domain::registry::ResourceType;
 
@@ -116,6 +117,19 @@ impl Infrastructure for MissingPart {
         Err(self.provider_error())
     }
 
+    async fn redeploy_site(&self, _: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn stored_contents(
+        &self,
+        _: &str,
+        _: &str,
+        _: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
+        Err(self.provider_error())
+    }
+
     async fn set_secrets(&self, _: &SetSecrets) -> Result<(), ProviderError> {
         Err(self.provider_error())
     }
@@ -175,6 +189,14 @@ impl Blobs for MissingPart {
 
 #[async_trait]
 impl SiteArchives for MissingPart {
+    async fn open_part(
+        &self,
+        _: Box<dyn BlobReader>,
+        _: Box<dyn BlobReader>,
+    ) -> Result<Arc<dyn Site>, ArchiveError> {
+        Err(ArchiveError::Unreadable(Cause::new(*self)))
+    }
+
     async fn open(&self, _: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
         Err(ArchiveError::Unreadable(Cause::new(*self)))
     }

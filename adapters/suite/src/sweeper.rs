@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use core_domain::kernel::{Cipher, Context, Entropy, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
+use core_domain::use_case::cli::remove_expired_plans;
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
+use core_domain::use_case::registry::deployment::fail_stuck;
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_domain::use_case::shared::{
     LeaseHolder, RemoveSlice, Slice, remove_expired_answers, remove_expired_mail_quotas,
@@ -22,7 +24,10 @@ use crate::sweep_options::SweepOptions;
 use crate::uploads;
 
 /// Records that expire after minutes, and that any caller can create many of.
-const SHORT_LIVED: [(&str, RemoveSlice); 6] = [
+const SHORT_LIVED: [(&str, RemoveSlice); 7] = [
+    ("deploy plans", |uow, limit| {
+        Box::pin(remove_expired_plans(uow, limit))
+    }),
     ("links", |uow, limit| {
         Box::pin(verification::remove_expired(uow, limit))
     }),
@@ -150,6 +155,14 @@ impl Sweeper {
     /// Removes all expired records: the short-lived ones always, the others only in the daily sweep.
     async fn sweep(&self, is_daily: bool, stopped: &watch::Receiver<bool>) -> SweepOutcome {
         let swept = self.remove_expired(&SHORT_LIVED, stopped).await;
+        if swept == SweepOutcome::Done
+            && let Err(error) = self.fail_stuck_deployments().await
+        {
+            tracing::warn!(?error, "stuck deployments could not be ended");
+        }
+        if swept == SweepOutcome::Done {
+            self.remove_orphaned_uploads(stopped.clone()).await;
+        }
         if swept != SweepOutcome::Done || !is_daily {
             return swept;
         }
@@ -157,7 +170,6 @@ impl Sweeper {
         if swept != SweepOutcome::Done {
             return swept;
         }
-        self.remove_orphaned_uploads(stopped.clone()).await;
         self.remove_old_deployments(stopped.clone()).await;
         if let Err(error) = self.rotate_keys().await {
             tracing::warn!(
@@ -207,6 +219,17 @@ impl Sweeper {
             }
         }
         Ok(SweepOutcome::Stopped)
+    }
+
+    /// Ends the deployments of other programs that were not updated for too long.
+    async fn fail_stuck_deployments(&self) -> Result<()> {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let store = self.store.as_ref();
+        let failed = transact(store, |uow, _| Box::pin(fail_stuck(&cx, uow))).await?;
+        if failed > 0 {
+            tracing::info!(failed, "stuck deployments were ended");
+        }
+        Ok(())
     }
 
     /// Removes old previews, and files that no deployment refers to.

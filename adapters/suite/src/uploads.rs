@@ -1,5 +1,5 @@
-//! Removes orphaned uploads. They remain when a process crashes between storing the upload and the commit of its
-//! deployment.
+//! Removes orphaned uploads, and the lists of files of expired plans. An upload is orphaned when a process crashes between
+//! storing it and the commit of its deployment.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use core_domain::port::{BlobError, Blobs, Cause, Mode, Store};
 use core_domain::use_case::cli::orphaned_uploads;
 use core_domain::use_case::shared::{LeaseHolder, MAX_SLICE};
 
-/// The minimum age of an orphaned upload: one day.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The minimum age of an orphaned upload: one hour, longer than an upload and its commit take.
+const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// Removes orphaned uploads while this process holds the lease. Returns their number.
 pub(crate) async fn remove_orphaned(
@@ -17,7 +17,7 @@ pub(crate) async fn remove_orphaned(
     blobs: &dyn Blobs,
     holder: &LeaseHolder,
 ) -> Result<usize> {
-    let old = blobs.older_than(DAY).await.map_err(upstream_error)?;
+    let old = blobs.older_than(MIN_AGE).await.map_err(upstream_error)?;
     let mut removed = 0;
     for slice in old.chunks(MAX_SLICE as usize) {
         if !holder.acquire(store).await? {
@@ -43,9 +43,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use async_trait::async_trait;
-    use core_domain::kernel::{DeploymentId, PlatformId, Timestamp};
+    use core_domain::kernel::{DeploymentId, Line, PlatformId, Timestamp};
     use core_domain::port::{BlobReader, StagedBlob, UnitOfWork, transact};
-    use core_domain::registry::{Branch, Deployment, DeploymentStatus};
+    use core_domain::registry::{Branch, CreateDeployment, Deployment, DeploymentStatus};
     use core_domain::testing::{ManualClock, RecordKey};
     use core_domain::use_case::cli::blob_key;
     use core_storage::memory::{MemoryConfig, open};
@@ -72,7 +72,7 @@ mod tests {
         }
 
         async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
-            assert_eq!(age, DAY);
+            assert_eq!(age, MIN_AGE);
             Ok(self.0.lock().unwrap().clone())
         }
     }
@@ -82,25 +82,16 @@ mod tests {
 
     /// Returns a deployment that has had its status since the given instant.
     fn deployment(id: &str, status: DeploymentStatus, since: Timestamp) -> Deployment {
-        Deployment {
-            id: DeploymentId::parse(id).unwrap(),
-            idempotency_key: id.to_owned(),
-            platform_id: PlatformId::parse("p-1").unwrap(),
-            user_id: "ada".to_owned(),
-            cf_deployment_id: None,
-            project_name: "shop".to_owned(),
+        let command = CreateDeployment {
+            idempotency_key: Line::parse(id).unwrap(),
+            user_id: Line::parse("ada").unwrap(),
+            project_name: Line::parse("shop").unwrap(),
             branch: Branch::parse(id).unwrap(),
-            url: None,
-            error_message: None,
+        };
+        let (id, platform) = (DeploymentId::parse(id), PlatformId::parse("p-1"));
+        Deployment {
             status,
-            file_count: None,
-            total_bytes: None,
-            started_at: None,
-            completed_at: None,
-            created_at: since,
-            updated_at: since,
-            content_hash: None,
-            job_id: None,
+            ..Deployment::create(id.unwrap(), &platform.unwrap(), command, since)
         }
     }
 
@@ -141,7 +132,7 @@ mod tests {
         }
         let removed = keys.len() - needed.len();
         let blobs = Old(Mutex::new(keys));
-        let holder = LeaseHolder::exclusive("sweep", DAY);
+        let holder = LeaseHolder::exclusive("sweep", MIN_AGE);
         let outcome = remove_orphaned(store.as_ref(), &blobs, &holder).await;
         assert_eq!(outcome.unwrap(), removed);
         assert_eq!(*blobs.0.lock().unwrap(), needed);

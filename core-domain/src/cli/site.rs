@@ -166,6 +166,12 @@ impl SiteBuilder {
         Ok(())
     }
 
+    /// Returns the files of a part of a site, in the order in which they were added.
+    #[must_use]
+    pub fn finish_part(self) -> Vec<SiteFile> {
+        self.files
+    }
+
     /// Returns the files of the site, in the order in which they were added. If the root has no front page, a single
     /// folder that contains all files is removed from their paths.
     ///

@@ -114,6 +114,13 @@ pub fn hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
 
+/// Decodes a digest of 32 bytes in the format of [`hex`]. Returns `None` if the text is not 64 lower-case digits.
+#[must_use]
+pub fn parse_hex(text: &str) -> Option<[u8; 32]> {
+    let bytes = HEXLOWER.decode(text.as_bytes()).ok()?;
+    bytes.try_into().ok()
+}
+
 /// Appends the bytes in the format of [`hex`].
 pub fn push_hex(text: &mut String, bytes: &[u8]) {
     HEXLOWER.encode_append(bytes, text);
@@ -154,5 +161,22 @@ mod tests {
     fn hex_has_two_digits_for_each_byte() {
         assert_eq!(hex(&[]), "");
         assert_eq!(hex(&[0, 9, 10, 255]), "00090aff");
+    }
+
+    #[test]
+    fn only_lower_case_digests_are_parsed() {
+        let digest = [0xab; 32];
+        assert_eq!(parse_hex(&hex(&digest)), Some(digest));
+        let upper = hex(&digest).to_uppercase();
+        for text in [
+            "",
+            "00",
+            &"0".repeat(63),
+            &"g".repeat(64),
+            &"é".repeat(32),
+            &upper,
+        ] {
+            assert_eq!(parse_hex(text), None, "{text}");
+        }
     }
 }

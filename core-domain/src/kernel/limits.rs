@@ -55,6 +55,9 @@ pub struct Limits {
     pub features_per_entity: u32,
     /// Maximum number of unfinished deployments of one platform. Default: 100.
     pub open_deployments_per_platform: u32,
+    /// Maximum number of valid deploy plans of one platform. A plan is valid for 15 minutes, and its list of files takes
+    /// up to 8 MiB. Default: 20.
+    pub deploy_plans_per_platform: u32,
     /// Maximum number of bytes of the sites of one platform: the live site, its previews and pending uploads. Equal
     /// files of a site count once. The local provider counts whole blocks of 4 KiB. Uploads of failed deployments count
     /// for the week for which they are kept. Replaced deployments free their bytes automatically. Default: 5 GiB.
@@ -110,6 +113,7 @@ impl Default for Limits {
             workspace_stacks_per_entity: 200,
             features_per_entity: 200,
             open_deployments_per_platform: 100,
+            deploy_plans_per_platform: 20,
             site_bytes_per_platform: 5 * 1024 * 1024 * 1024,
             jobs_per_platform: 1_000,
             operator_zones: Vec::new(),
@@ -160,6 +164,7 @@ impl Limits {
             workspace_stacks_per_entity: number,
             features_per_entity: number,
             open_deployments_per_platform: number,
+            deploy_plans_per_platform: number,
             site_bytes_per_platform: u64::MAX,
             jobs_per_platform: number,
             operator_zones: Vec::new(),

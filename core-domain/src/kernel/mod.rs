@@ -31,7 +31,7 @@ mod time;
 
 pub(crate) use arbitrary::arbitrary;
 pub use caller::{Caller, Credential, Membership};
-pub use cipher::{Cipher, Secret, hex, push_hex};
+pub use cipher::{Cipher, Secret, hex, parse_hex, push_hex};
 pub use context::{Context, IfMatch, RequestInfo};
 pub use effect::{Effect, Effects};
 pub(crate) use entropy::BASE62;

@@ -58,6 +58,8 @@ macro_rules! for_each_record {
             platform_configs: $crate::registry::PlatformConfig, ConfigId "The id of a key in the configuration of a platform.";
             config_versions: $crate::registry::ConfigVersion, ConfigVersionId "The id of a version of the configuration of a platform.";
             onboardings: $crate::registry::Onboarding, OnboardingId "The id of an onboarding.";
+            // cli
+            deploy_plans: $crate::cli::DeployPlan, DeployPlanId "The id of a deploy plan.";
             // stacks
             stack_templates: $crate::stacks::StackTemplate, TemplateId "The id of a stack template.";
             stack_versions: $crate::stacks::StackVersion, VersionId "The id of a version of a stack template.";

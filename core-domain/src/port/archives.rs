@@ -31,6 +31,18 @@ pub trait SiteArchives: Send + Sync + std::fmt::Debug {
     /// - [`ArchiveError::Refused`] if the content is not a valid site.
     /// - [`ArchiveError::Unreadable`] if the upload cannot be read.
     async fn open(&self, upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError>;
+
+    /// Reads an upload of some files of a site, and completes it with the list of all files, which is the JSON of a
+    /// [`SiteManifest`](crate::cli::SiteManifest). An upload without content has no files.
+    ///
+    /// # Errors
+    /// - [`ArchiveError::Refused`] if the content of the upload is not allowed, or is not in the list.
+    /// - [`ArchiveError::Unreadable`] if the upload or the list cannot be read.
+    async fn open_part(
+        &self,
+        upload: Box<dyn BlobReader>,
+        manifest: Box<dyn BlobReader>,
+    ) -> Result<Arc<dyn Site>, ArchiveError>;
 }
 
 /// The function that [`Site::read`] calls with each file and its content.
@@ -41,7 +53,12 @@ pub trait Site: Send + Sync + std::fmt::Debug {
     /// Returns the files of the site. Every path occurs once.
     fn files(&self) -> &[SiteFile];
 
-    /// Calls the visitor with the content of every file, in the order of [`Site::files`]. The visitor does not have to
+    /// Returns the files whose content was uploaded. For all others the provider must have the content. Default: all.
+    fn uploaded(&self) -> &[SiteFile] {
+        self.files()
+    }
+
+    /// Calls the visitor with the content of every uploaded file, in the order of [`Site::uploaded`]. The visitor does not have to
     /// read a whole file. The method can be called repeatedly. It blocks on disk access, so do not call it on an async
     /// thread.
     ///

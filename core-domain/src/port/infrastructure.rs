@@ -1,5 +1,6 @@
 //! The infrastructure port: the objects that exist at a provider.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -48,6 +49,25 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// [`ProviderError::Permanent`] if the project does not exist.
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError>;
 
+    /// Deploys the content of an earlier deployment of the project again, without an upload. All files become visible at
+    /// once. Repeated requests with the same key have the effect of one.
+    ///
+    /// # Errors
+    /// [`ProviderError::Permanent`] if the project does not exist, or the provider no longer has the content.
+    async fn redeploy_site(&self, request: &SiteRedeploy) -> Result<SiteDeployment, ProviderError>;
+
+    /// Returns which contents the provider has stored for an owner's project, among those of these files. An upload does
+    /// not need to have them. A provider that cannot look up contents by these digests returns none.
+    ///
+    /// # Errors
+    /// Only those of every method.
+    async fn stored_contents(
+        &self,
+        project: &str,
+        owner: &str,
+        files: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError>;
+
     /// Returns the deployment with this key. A deployment that was interrupted before it became visible does not exist;
     /// deploy it again to finish it.
     ///
@@ -92,8 +112,8 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         cursor: Option<String>,
     ) -> Result<OwnedObjects, ProviderError>;
 
-    /// Sets secrets of a worker or a pages project, either all or none. Secrets of a pages project may take effect with
-    /// its next deployment.
+    /// Sets and deletes secrets of a worker or a pages project, either all or none. Workers get the new values when they
+    /// start again. Secrets of a pages project may take effect with its next deployment.
     ///
     /// # Errors
     /// - [`ProviderError::Permanent`] if the object does not exist.
@@ -340,6 +360,8 @@ pub struct SetSecrets {
     pub owner: String,
     /// The names and values of the secrets, at most 100. Secrets with other names are kept.
     pub secrets: Vec<(String, Secret)>,
+    /// The names of the secrets to delete. Names without a secret are ignored.
+    pub deleted: Vec<String>,
 }
 
 /// A request to deploy a site.
@@ -353,6 +375,23 @@ pub struct SiteUpload {
     pub deployment_key: String,
     /// The site. A provider does not have to read a file if it already has one with the same digest.
     pub site: Arc<dyn Site>,
+}
+
+/// A request to deploy the content of an earlier deployment again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteRedeploy {
+    /// The name of the pages project.
+    pub project: String,
+    /// The branch of the new deployment.
+    pub branch: String,
+    /// The key of the new deployment.
+    pub deployment_key: String,
+    /// The key of the deployment that has the content.
+    pub source_key: String,
+    /// The branch of the deployment that has the content.
+    pub source_branch: String,
+    /// The id at the provider of the deployment that has the content; `None` if it is unknown.
+    pub source_id: Option<String>,
 }
 
 /// The storage that sites use at a provider.
@@ -393,8 +432,10 @@ pub enum SiteState {
 pub struct SiteDeployment {
     /// The id of the deployment at the provider.
     pub id: String,
-    /// The URL at which this deployment is served.
+    /// The URL at which this deployment is served while it is live.
     pub url: String,
+    /// The URL at which only this deployment is served, also after later ones; `None` if it has none.
+    pub permalink: Option<String>,
     /// The state of the deployment.
     pub state: SiteState,
 }

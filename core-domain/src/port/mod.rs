@@ -46,7 +46,7 @@ pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
     HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
     ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteState, SiteStorage, SiteUpload,
+    SiteDeployment, SiteRedeploy, SiteState, SiteStorage, SiteUpload,
 };
 pub use job_hints::JobHints;
 pub use mail::{Mail, MailError, Mailbox, MailboxError, Mailer};

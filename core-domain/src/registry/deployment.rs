@@ -94,7 +94,25 @@ pub struct Deployment {
     /// The job that performs the deployment. `None` if another program performs it.
     #[serde(skip)]
     pub job_id: Option<JobId>,
+    /// The description that the caller gave, for example the subject of a commit. `None` without one.
+    #[serde(skip)]
+    #[cfg_attr(any(test, feature = "proptest"), proptest(value = "None"))]
+    pub message: Option<DeploymentMessage>,
+    /// The URL at which only this deployment is served, also after later deployments. `None` until it is known, and if
+    /// the provider has no such URLs.
+    #[serde(skip)]
+    pub permalink: Option<String>,
+    /// The deployment whose content this one has, if it was made by a rollback or promotion; `None` for an upload.
+    #[serde(skip)]
+    pub source_id: Option<DeploymentId>,
+    /// When the deployment was pinned. A pinned deployment of `production` stays live until it is unpinned. `None` if it
+    /// is not pinned.
+    #[serde(skip)]
+    pub pinned_at: Option<Timestamp>,
 }
+
+/// A description of a deployment: one line of 1 to 384 characters.
+pub type DeploymentMessage = Line<1, 384>;
 
 record! {
     Deployment as "deployment" by id, asked DeploymentQuery;
@@ -130,7 +148,29 @@ impl Deployment {
             updated_at: now,
             content_hash: None,
             job_id: None,
+            message: None,
+            permalink: None,
+            source_id: None,
+            pinned_at: None,
         }
+    }
+
+    /// Returns whether the deployment goes live for all visitors, and not as a preview.
+    #[must_use]
+    pub fn is_production(&self) -> bool {
+        self.branch.as_str() == PRODUCTION
+    }
+
+    /// Returns whether a later deployment of `production` is refused until this one is unpinned.
+    #[must_use]
+    pub const fn is_pinned(&self) -> bool {
+        self.pinned_at.is_some()
+    }
+
+    /// Returns the deployment whose content this one has: itself, or the source of its rollback or promotion.
+    #[must_use]
+    pub fn content_id(&self) -> &DeploymentId {
+        self.source_id.as_ref().unwrap_or(&self.id)
     }
 
     /// Returns whether the command repeats the request for this deployment: same key, user, project and branch.
@@ -182,6 +222,22 @@ pub enum DeploymentQuery {
     },
     /// The deployments that a job worked on.
     OfJob(JobId),
+    /// The deployments of the platform, newest first.
+    Listed {
+        /// Restricts the result to a branch. `None` means all branches.
+        branch: Option<Branch>,
+        /// Restricts the result to a status. `None` means all statuses.
+        status: Option<DeploymentStatus>,
+    },
+    /// The active deployments of a branch, newest first. The first one is live.
+    ActiveOf(Branch),
+    /// The pinned deployment of the platform.
+    Pinned,
+    /// The deployments without a job that have not ended and have not changed since an instant.
+    Stuck {
+        /// The latest last change of an included deployment.
+        unchanged_since: Timestamp,
+    },
 }
 
 text_enum! {
@@ -288,6 +344,9 @@ update_command! {
             /// The URL at which the site is served. `null` clears it.
             #[schemars(length(max = 2048))]
             url: String,
+            /// The URL at which only this deployment is served. Only jobs change it.
+            #[serde(skip)]
+            permalink: String,
             /// The reason why the deployment failed. `null` clears it.
             #[schemars(length(max = 2048))]
             error_message: String,

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{FeatureId, NewFeatureId, feature_worker_name};
+use super::{FeatureId, MAX_FREE_FORM_BYTES, NewFeatureId, feature_worker_name};
 use crate::kernel::{
-    EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText, Line, Machine,
-    PlatformId, Slug, StackId, Timestamp, hex, record, state_machine, text_enum,
+    BoundedJson, EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText,
+    Line, Machine, PlatformId, Slug, StackId, Timestamp, hex, record, state_machine, text_enum,
 };
 
 /// The version of a feature: any text of 1 to 100 characters on one line.
@@ -55,6 +55,14 @@ pub struct FeatureActivation {
     /// requested on its own.
     #[serde(skip)]
     pub stack_id: Option<StackId>,
+    /// The configuration of the feature, an object. `None` if it was activated without one. The feature's worker gets it
+    /// as a module.
+    #[serde(skip)]
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "proptest::option::of(crate::kernel::strategy::json_text())")
+    )]
+    pub config: Option<JsonText>,
 }
 
 record! {
@@ -110,6 +118,34 @@ pub struct ActivateFeature {
     pub version: FeatureVersion,
     /// The environment in which the feature will run.
     pub environment: Environment,
+    /// The configuration of the feature, an object. `None` keeps the configuration of an existing feature.
+    #[serde(skip)]
+    pub config: Option<JsonText>,
+}
+
+/// Request body that activates a feature of a platform: of its default tenant, in production.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActivatePlatformFeature {
+    /// The id of the feature to activate.
+    pub feature_id: NewFeatureId,
+    /// The version of the feature to activate.
+    pub version: FeatureVersion,
+    /// The configuration of the feature: a JSON object of at most 64 KiB. Default: `{}`.
+    #[serde(default = "BoundedJson::<MAX_FREE_FORM_BYTES>::empty_object")]
+    #[schemars(extend("type" = "object"))]
+    pub config: BoundedJson<MAX_FREE_FORM_BYTES>,
+}
+
+impl From<ActivatePlatformFeature> for ActivateFeature {
+    fn from(command: ActivatePlatformFeature) -> Self {
+        Self {
+            feature_id: command.feature_id,
+            version: command.version,
+            environment: Environment::Prod,
+            config: Some(command.config.into()),
+        }
+    }
 }
 
 /// Request body that deactivates a feature of an entity.
@@ -149,6 +185,7 @@ impl FeatureActivation {
             provision_job_id: None,
             service_url: None,
             stack_id: None,
+            config: command.config,
         }
     }
 
@@ -179,6 +216,13 @@ impl FeatureActivation {
             self.provision_job_id = None;
         }
         Ok(self)
+    }
+
+    /// Returns the configuration of the feature; `{}` if it was activated without one.
+    #[must_use]
+    pub fn effective_config(&self) -> JsonText {
+        let config = self.config.clone();
+        config.unwrap_or_else(|| JsonText::of(&serde_json::json!({})))
     }
 
     /// Returns whether the provider may still have an object of the feature. `false` only if a job of the feature has

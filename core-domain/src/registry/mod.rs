@@ -31,7 +31,8 @@ pub use custom_domain::{
 };
 pub use deployment::{
     BRANCH_PATTERN, Branch, CreateDeployment, Deployment, DeploymentChange, DeploymentEvent,
-    DeploymentFilter, DeploymentPhase, DeploymentQuery, DeploymentStatus, PRODUCTION,
+    DeploymentFilter, DeploymentMessage, DeploymentPhase, DeploymentQuery, DeploymentStatus,
+    PRODUCTION,
 };
 pub use dns_record::{
     CreateDnsRecord, DnsRecord, DnsRecordEvent, DnsRecordQuery, DnsRecordStatus, DnsTargetType,
@@ -42,8 +43,9 @@ pub use entity::{
     EntityType, MAX_DEPTH, PlacementError, UpdateEntity, child_depth,
 };
 pub use feature::{
-    ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery, FeatureEvent,
-    FeatureManifest, FeatureStatus, FeatureVersion, ManifestFeature,
+    ActivateFeature, ActivatePlatformFeature, DeactivateFeature, FeatureActivation,
+    FeatureActivationQuery, FeatureEvent, FeatureManifest, FeatureStatus, FeatureVersion,
+    ManifestFeature,
 };
 pub use feature_id::{FeatureId, NewFeatureId};
 pub use hostname::{DnsRecordType, Hostname, MissingRecord};

@@ -1,5 +1,6 @@
 //! The in-memory provider with a hook that runs before its calls, for tests of slow, failing and observed providers.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use super::MemoryInfrastructure;
 use crate::cli::SiteFile;
 use crate::port::{
     Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
-    SiteUpload,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteRedeploy,
+    SiteStorage, SiteUpload,
 };
 use crate::registry::ResourceType;
 
@@ -123,6 +124,21 @@ impl Infrastructure for HookedInfrastructure {
     ) -> Result<OwnedObjects, ProviderError> {
         (self.hook)("owned", resource_type.as_str()).await?;
         self.provider.list_owned(owner, resource_type, cursor).await
+    }
+
+    async fn redeploy_site(&self, request: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
+        (self.hook)("redeploy_site", &request.project).await?;
+        self.provider.redeploy_site(request).await
+    }
+
+    async fn stored_contents(
+        &self,
+        project: &str,
+        owner: &str,
+        files: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
+        (self.hook)("stored_contents", project).await?;
+        self.provider.stored_contents(project, owner, files).await
     }
 
     async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {

@@ -9,7 +9,7 @@ use crate::cli::SiteFile;
 use crate::port::{
     HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
     ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteState, SiteStorage, SiteUpload,
+    SiteDeployment, SiteRedeploy, SiteState, SiteStorage, SiteUpload,
 };
 use crate::registry::{ResourceType, SslStatus};
 
@@ -18,7 +18,7 @@ use crate::registry::{ResourceType, SslStatus};
 #[derive(Clone, Debug, Default)]
 pub struct MemoryInfrastructure(Arc<Mutex<State>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct State {
     /// The objects by name.
     objects: BTreeMap<String, Object>,
@@ -30,6 +30,10 @@ struct State {
     hostname_state: HostnameState,
     /// The project and the key of every deployment.
     deployments: Vec<(String, String)>,
+    /// The digests of the contents of all deployments, by project.
+    contents: BTreeMap<String, BTreeSet<[u8; 32]>>,
+    /// The key of the live deployment, by project and branch.
+    live: BTreeMap<(String, String), String>,
     /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
     /// If `true`, every change fails.
@@ -37,13 +41,13 @@ struct State {
 }
 
 /// The owner of a customer's hostname, and the name of the object that serves it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Customer {
     owner: String,
     target: String,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Object {
     resource_type: ResourceType,
     owner: String,
@@ -59,6 +63,8 @@ impl Default for State {
             hostnames: BTreeMap::new(),
             hostname_state: HostnameState::Active,
             deployments: Vec::new(),
+            contents: BTreeMap::new(),
+            live: BTreeMap::new(),
             sites: Some(SiteState::Active),
             refuses: false,
         }
@@ -83,6 +89,21 @@ impl MemoryInfrastructure {
         self.state().sites = state;
     }
 
+    /// Returns the key of the live deployment of a branch.
+    #[must_use]
+    pub fn live_deployment(&self, project: &str, branch: &str) -> Option<String> {
+        let live = (project.to_owned(), branch.to_owned());
+        self.state().live.get(&live).cloned()
+    }
+
+    /// Removes all contents and replaced deployments of sites.
+    pub fn forget_contents(&self) {
+        let mut state = self.state();
+        state.contents.clear();
+        let live: BTreeSet<String> = state.live.values().cloned().collect();
+        state.deployments.retain(|(_, key)| live.contains(key));
+    }
+
     /// Returns the routed hostnames in zones of the operator, with the names of their target objects.
     #[must_use]
     pub fn routes(&self) -> BTreeMap<String, String> {
@@ -92,6 +113,18 @@ impl MemoryInfrastructure {
     /// Sets the state of all hostnames of customers.
     pub fn set_hostname_state(&self, state: HostnameState) {
         self.state().hostname_state = state;
+    }
+
+    /// Returns a provider with a copy of the current state.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.state().clone())))
+    }
+
+    /// Replaces the state of this provider and its clones with that of another one.
+    pub fn replace_with(&self, other: &Self) {
+        let state = other.state().clone();
+        *self.state() = state;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,6 +137,18 @@ impl MemoryInfrastructure {
             return Err(ProviderError::Permanent("the provider refuses".to_owned()));
         }
         Ok(state)
+    }
+}
+
+impl State {
+    /// Adds a deployment, unless it exists, and makes it the live one of its branch.
+    fn show(&mut self, deployment: (String, String), branch: String) -> SiteDeployment {
+        let (project, key) = deployment.clone();
+        if !self.deployments.contains(&deployment) {
+            self.deployments.push(deployment);
+            self.live.insert((project.clone(), branch), key.clone());
+        }
+        active_deployment(&project, &key)
     }
 }
 
@@ -139,6 +184,7 @@ fn active_deployment(project: &str, key: &str) -> SiteDeployment {
     SiteDeployment {
         id: format!("deployment-{key}"),
         url: format!("http://{key}.{project}.test"),
+        permalink: Some(format!("http://{key}--{project}.test")),
         state: SiteState::Active,
     }
 }
@@ -217,6 +263,9 @@ impl Infrastructure for MemoryInfrastructure {
         }
         let names = request.secrets.iter().map(|(name, _)| name.clone());
         object.secrets.extend(names);
+        object
+            .secrets
+            .retain(|name| !request.deleted.contains(name));
         Ok(())
     }
 
@@ -328,12 +377,44 @@ impl Infrastructure for MemoryInfrastructure {
 
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
         let mut state = self.change()?;
-        let deployment = (upload.project, upload.deployment_key);
-        let answer = active_deployment(&deployment.0, &deployment.1);
-        if !state.deployments.contains(&deployment) {
-            state.deployments.push(deployment);
+        let contents = state.contents.entry(upload.project.clone()).or_default();
+        contents.extend(upload.site.uploaded().iter().map(|file| file.digest));
+        if !upload
+            .site
+            .files()
+            .iter()
+            .all(|file| contents.contains(&file.digest))
+        {
+            let what = "a content of the site is not stored";
+            return Err(ProviderError::Permanent(what.to_owned()));
         }
-        Ok(answer)
+        let deployment = (upload.project, upload.deployment_key);
+        Ok(state.show(deployment, upload.branch))
+    }
+
+    async fn redeploy_site(&self, request: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
+        let mut state = self.change()?;
+        let source = (request.project.clone(), request.source_key.clone());
+        if !state.deployments.contains(&source) {
+            let what = "the content of the earlier deployment is not stored";
+            return Err(ProviderError::Permanent(what.to_owned()));
+        }
+        let deployment = (request.project.clone(), request.deployment_key.clone());
+        Ok(state.show(deployment, request.branch.clone()))
+    }
+
+    async fn stored_contents(
+        &self,
+        project: &str,
+        _owner: &str,
+        files: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
+        let state = self.state();
+        let Some(contents) = state.contents.get(project) else {
+            return Ok(BTreeSet::new());
+        };
+        let digests = files.iter().map(|file| file.digest);
+        Ok(digests.filter(|digest| contents.contains(digest)).collect())
     }
 
     async fn site_deployment(

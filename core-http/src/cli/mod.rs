@@ -1,13 +1,16 @@
-//! The CLI service: deploys built sites and returns the status of deployments.
+//! The CLI service: deploys built sites, and manages the features and secrets of a platform.
 
 mod config;
 mod deploy;
 mod deployment;
 mod fair_slots;
+mod feature;
 mod limiter;
 mod media;
 mod multipart;
+mod plan;
 mod request;
+mod secret;
 mod spool;
 
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use core_domain::port::{Infrastructure, SiteArchives};
 pub use self::config::CliConfig;
 use self::deploy::DeployService;
 pub use self::limiter::UploadLimits;
+use self::plan::PlanService;
 use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
 
 /// Builds the service. It responds to the documented paths, and to `/platforms/{platformId}/..`, which remain after a
@@ -39,13 +43,15 @@ pub fn service(
     )
     .mount("/api/v1", "")
     .purpose(
-        "The CLI service deploys built sites to a platform and reports the status of their \
-             deployments.",
+        "The CLI service deploys built sites to a platform, and manages its features and secrets. \
+             It is the backend of the command-line client `core-cli`.",
     )
     .tag(
         "Deployments",
-        "Upload of built sites, and the status of their deployments.",
+        "Upload of built sites, the status of their deployments, rollbacks and promotions.",
     )
+    .tag("Features", "Features of the platform in production.")
+    .tag("Secrets", "Secrets of the platform's worker and site.")
     .build()
 }
 
@@ -56,9 +62,20 @@ pub fn endpoints(
     infrastructure: Arc<dyn Infrastructure>,
     config: CliConfig,
 ) -> Vec<Endpoint> {
-    let parts = [
-        deploy::rows(DeployService::new(archives, infrastructure, config)),
+    let deployments = [
+        deploy::rows(DeployService::new(
+            archives,
+            Arc::clone(&infrastructure),
+            config,
+        )),
+        plan::rows(PlanService::new(Arc::clone(&infrastructure), config)),
         deployment::rows(),
     ];
-    with_tag("Deployments", parts.into_iter().flatten().collect())
+    let deployments = deployments.into_iter().flatten().collect();
+    let parts = [
+        with_tag("Deployments", deployments),
+        with_tag("Features", feature::rows()),
+        with_tag("Secrets", secret::rows(&infrastructure)),
+    ];
+    parts.into_iter().flatten().collect()
 }

@@ -36,6 +36,8 @@ pub(super) struct Source {
     pub(super) max_bytes: u64,
     /// Maximum pause of the client.
     pub(super) idle_timeout: Duration,
+    /// Whether the body can be empty.
+    pub(super) allows_empty: bool,
 }
 
 impl Source {
@@ -68,7 +70,7 @@ impl Source {
         if let Some(form) = form {
             form.finish()?;
         }
-        target.finish(&self.media).await
+        target.finish(&self.media, self.allows_empty).await
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>> {
@@ -123,13 +125,13 @@ impl Target {
         self.blob.append(piece).await.map_err(blob_error)
     }
 
-    async fn finish(mut self, media: &Media) -> Result<StagedUpload> {
+    async fn finish(mut self, media: &Media, allows_empty: bool) -> Result<StagedUpload> {
         let piece = std::mem::take(&mut self.piece);
         self.write(piece).await?;
-        if self.mark.is_empty() {
+        if self.mark.is_empty() && !allows_empty {
             return Err(Error::refused(Code::BadRequest, "The upload is empty."));
         }
-        if !media.fits(&self.mark) {
+        if !self.mark.is_empty() && !media.fits(&self.mark) {
             let message = "the upload is not an archive of this type";
             return Err(Error::invalid("content-type", "format_mismatch", message));
         }

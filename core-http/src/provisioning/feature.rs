@@ -109,6 +109,7 @@ async fn activate(
         feature_id: body.feature_id,
         version: body.feature_version,
         environment: body.environment,
+        config: None,
     };
     let asked = feature::activate(cx, &scope, uow, &body.entity_id, command).await?;
     let job = feature::job_of(&scope, uow, &asked.activation).await?;

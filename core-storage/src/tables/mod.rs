@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod audit;
+mod cli;
 mod iam;
 mod oauth;
 mod provisioning;

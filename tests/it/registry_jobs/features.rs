@@ -25,6 +25,7 @@ async fn activate(world: &Platforms, platform: &PlatformId) {
             feature_id: NewFeatureId::parse("search").unwrap(),
             version: Line::parse("1.0.0").unwrap(),
             environment: Environment::Prod,
+            config: None,
         },
     );
     as_operator!(world, platform, |cx, scope, uow| feature::activate(

@@ -44,6 +44,7 @@ async fn make(world: &Platforms, platform: &PlatformId, other: Other) {
                 feature_id: NewFeatureId::parse("search").unwrap(),
                 version: Line::parse("1").unwrap(),
                 environment: Environment::Prod,
+                config: None,
             };
             as_operator!(world, platform, |cx, scope, uow| feature::activate(
                 cx,

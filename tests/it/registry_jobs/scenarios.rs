@@ -408,6 +408,7 @@ async fn activate(world: &Platforms, platform: &PlatformId, name: &str) -> JobId
         feature_id: NewFeatureId::parse(name).unwrap(),
         version: Line::parse("1").unwrap(),
         environment: Environment::Prod,
+        config: None,
     };
     let asked = as_operator!(world, platform, |cx, scope, uow| feature::activate(
         cx,

@@ -1,14 +1,15 @@
 //! A provider with an unreliable network. A test or a random number generator decides about each request.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::port::{
     Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
-    SiteUpload,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteRedeploy,
+    SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -323,6 +324,19 @@ impl Infrastructure for FakeProvider {
         _: ResourceType,
         _: Option<String>,
     ) -> Result<OwnedObjects, ProviderError> {
+        Err(unused_method_error())
+    }
+
+    async fn redeploy_site(&self, _: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
+        Err(unused_method_error())
+    }
+
+    async fn stored_contents(
+        &self,
+        _: &str,
+        _: &str,
+        _: &[SiteFile],
+    ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
         Err(unused_method_error())
     }
 

@@ -31,6 +31,11 @@ const TWO_WORKERS: Refusal = Refusal::new(
     INVALID,
     "_worker.js and _worker.bundle exclude each other.",
 );
+const NO_ROLLBACK: Refusal = Refusal::new(
+    400,
+    INVALID,
+    "Only a successful deployment of production can be rolled back to.",
+);
 const LONGEST_MESSAGE: usize = 384;
 const PAGE: PageSize = PageSize {
     min: 1,
@@ -62,6 +67,7 @@ pub(super) fn route(
     };
     Some(match (method, rest) {
         ("GET", []) => poll(&mut state.projects[project], at),
+        ("POST", ["rollback"]) => roll_back(&mut state.projects[project], at),
         ("GET", ["history", "logs"]) => logs(&state.projects[project].deployments[at]),
         _ => return None,
     })
@@ -93,6 +99,16 @@ fn poll(project: &mut Project, at: usize) -> Reply {
             project.canonical = Some(deployment.id.clone());
         }
     }
+    ok(project.deployments[at].view(project))
+}
+
+/// Makes an earlier deployment of production live again.
+fn roll_back(project: &mut Project, at: usize) -> Reply {
+    let deployment = &project.deployments[at];
+    if !deployment.is_production || !deployment.is_live() {
+        return Err(NO_ROLLBACK);
+    }
+    project.canonical = Some(deployment.id.clone());
     ok(project.deployments[at].view(project))
 }
 

@@ -1,6 +1,7 @@
 //! Deployments of Pages projects.
 
-use core_domain::port::{ProviderError, SiteDeployment, SiteState};
+use core_domain::port::{ProviderError, SiteDeployment, SiteRedeploy, SiteState};
+use core_domain::registry::PRODUCTION;
 use http::Method;
 use serde::Deserialize;
 
@@ -100,6 +101,7 @@ impl Deployment {
         };
         Ok(SiteDeployment {
             id: self.id,
+            permalink: Some(self.url.clone()),
             url: self.url,
             state,
         })
@@ -169,6 +171,36 @@ async fn refresh(
     let call = client.call(Method::GET, "pages.deployment", &path);
     let latest = client.find::<Deployment>(call, MISSING).await?;
     Ok(latest.unwrap_or(found))
+}
+
+/// Makes an earlier deployment of production live again. Repeating the call has no further effect.
+pub(crate) async fn roll_back(
+    client: &Client,
+    request: &SiteRedeploy,
+) -> Result<SiteDeployment, ProviderError> {
+    if [&request.branch, &request.source_branch] != [PRODUCTION; 2] {
+        let message = "Cloudflare cannot deploy a preview again; upload the site to this branch";
+        return Err(ProviderError::Permanent(message.to_owned()));
+    }
+    let project = request.project.as_str();
+    let id = match &request.source_id {
+        Some(id) => id.clone(),
+        None => match find(client, project, &request.source_key).await? {
+            Some(found) => found.id,
+            None => return Err(source_removed()),
+        },
+    };
+    let path = [&PATH[..], &[project, "deployments", &id, "rollback"]].concat();
+    let call = client.call(Method::POST, "pages.rollback", &path);
+    match client.find::<Deployment>(call, MISSING).await? {
+        Some(found) => Ok(found.into_site_deployment(client, project).await?),
+        None => Err(source_removed()),
+    }
+}
+
+fn source_removed() -> ProviderError {
+    let message = "the earlier deployment no longer exists at Cloudflare; deploy the site again";
+    ProviderError::Permanent(message.to_owned())
 }
 
 /// Creates a deployment of uploaded files. A second request would create a second deployment, so an unknown outcome is

@@ -194,6 +194,7 @@ async fn logs_errors_and_debug_output_hide_tokens_and_secrets() {
             resource: resource(ResourceType::Worker),
             owner: OWNER.to_owned(),
             secrets: vec![("KEY".to_owned(), Secret::new(SECRET))],
+            deleted: Vec::new(),
         };
         texts.push(format!("{secrets:?}{:?}", world.cloudflare));
         for fault in [

@@ -88,6 +88,7 @@ fn of_secrets(resource_type: ResourceType) -> SetSecrets {
         resource: resource(resource_type),
         owner: OWNER.to_owned(),
         secrets: vec![("API_KEY".to_owned(), Secret::new("correct horse battery"))],
+        deleted: Vec::new(),
     }
 }
 

@@ -15,6 +15,7 @@ fn secrets<const N: usize>(of: ResourceType, secrets: [(&str, &str); N]) -> SetS
         secrets: secrets
             .map(|(name, value)| (name.to_owned(), Secret::new(value)))
             .collect(),
+        deleted: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_cloudflare_fake::{DeploymentEnd, Fault, Kind, Settings};
 use core_domain::kernel::Secret;
 use core_domain::port::{
-    Infrastructure, ObjectRequest, ProviderError, SetSecrets, SiteState, SiteUpload,
+    Infrastructure, ObjectRequest, ProviderError, SetSecrets, SiteRedeploy, SiteState, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemorySite;
@@ -401,6 +401,7 @@ async fn project_settings_apply_to_both_environments_and_can_change() {
         resource: resource(ResourceType::Pages),
         owner: OWNER.to_owned(),
         secrets: vec![("KEY".to_owned(), Secret::new("v"))],
+        deleted: Vec::new(),
     };
     world.cloudflare.set_secrets(&secrets).await.unwrap();
     let both = json!({ "bindings": bindings, "vars": { "MODE": "test" } });
@@ -448,4 +449,40 @@ async fn invalid_project_settings_are_refused_without_requests() {
         assert!(is_final, "{refused}");
     }
     assert_eq!(world.fake.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn production_is_rolled_back_without_an_upload() {
+    let world = with_project(Settings::default()).await;
+    let mut ids = Vec::new();
+    for key in ["key-1", "key-2"] {
+        let upload = upload(files([9]), "production", key);
+        world.cloudflare.deploy_site(upload).await.unwrap();
+        ids.push(wait_for_deployment(&world, key).await.id);
+    }
+    let before = world.fake.count(Kind::PagesDeployment);
+    let mut request = SiteRedeploy {
+        project: resource(ResourceType::Pages).name,
+        branch: "production".to_owned(),
+        deployment_key: "key-3".to_owned(),
+        source_key: "key-1".to_owned(),
+        source_branch: "production".to_owned(),
+        source_id: None,
+    };
+    // The deployment is found by its key or by its id, and a repetition has no further effect.
+    for source_id in [None, Some(ids[0].clone())] {
+        request.source_id = source_id;
+        let back = world.cloudflare.redeploy_site(&request).await.unwrap();
+        assert_eq!((&back.id, back.state), (&ids[0], SiteState::Active));
+    }
+    assert_eq!(world.fake.count(Kind::PagesDeployment), before);
+    request.source_id = Some("00000000-0000-4000-8000-000000000000".to_owned());
+    let gone = world.cloudflare.redeploy_site(&request).await;
+    assert!(matches!(gone, Err(ProviderError::Permanent(_))), "{gone:?}");
+    request.source_branch = "preview".to_owned();
+    let preview = world.cloudflare.redeploy_site(&request).await;
+    assert!(
+        matches!(preview, Err(ProviderError::Permanent(_))),
+        "{preview:?}"
+    );
 }

@@ -74,6 +74,7 @@ async fn second_upload_replaces_the_script_and_keeps_the_secrets() {
         resource: resource(ResourceType::Worker),
         owner: OWNER.to_owned(),
         secrets: vec![("KEY".to_owned(), Secret::new("v"))],
+        deleted: Vec::new(),
     };
     world.cloudflare.set_secrets(&secrets).await.unwrap();
     let changed = worker(script("export default { fetch() {} }"));

@@ -38,6 +38,7 @@ async fn make_everything(infra: &LocalInfrastructure) -> Result<(), ProviderErro
         resource: resource(ResourceType::Pages, "acme-thing"),
         owner: OWNER.to_owned(),
         secrets: vec![("TOKEN".to_owned(), Secret::new("open sesame"))],
+        deleted: Vec::new(),
     };
     infra.set_secrets(&secrets).await?;
     let files = [("index.html", "front"), ("a.txt", "text")];

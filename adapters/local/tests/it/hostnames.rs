@@ -216,6 +216,7 @@ fn secrets(names: &[&str]) -> SetSecrets {
         resource: resource(ResourceType::Pages, "acme-site"),
         owner: OWNER.to_owned(),
         secrets: names.iter().map(value).collect(),
+        deleted: Vec::new(),
     }
 }
 

@@ -11,6 +11,7 @@ mod limits;
 mod log;
 mod objects;
 mod private;
+mod redeploys;
 mod retention;
 mod running;
 mod safety;

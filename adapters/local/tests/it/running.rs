@@ -132,6 +132,7 @@ async fn set_token(world: &World, value: &str) {
         resource: resource(ResourceType::Worker, "acme-api"),
         owner: OWNER.to_owned(),
         secrets: vec![("TOKEN".to_owned(), Secret::new(value))],
+        deleted: Vec::new(),
     };
     world.infra.set_secrets(&secrets).await.unwrap();
 }

@@ -18,8 +18,8 @@ mod zip_files;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::cli::SiteLimits;
-use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
+use core_domain::cli::{SiteLimits, SiteManifest};
+use core_domain::port::{ArchiveError, BlobReader, Cause, Site, SiteArchives};
 use core_http::cli::UploadLimits;
 use tokio::sync::Semaphore;
 
@@ -62,16 +62,44 @@ impl Default for UnpackArchives {
 impl SiteArchives for UnpackArchives {
     async fn open(&self, upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
         let limits = self.limits;
+        self.run(move || Ok(Arc::new(ArchivedSite::open(upload, limits)?) as Arc<dyn Site>))
+            .await
+    }
+
+    async fn open_part(
+        &self,
+        upload: Box<dyn BlobReader>,
+        mut manifest: Box<dyn BlobReader>,
+    ) -> Result<Arc<dyn Site>, ArchiveError> {
+        let limits = self.limits;
+        let open = move || {
+            let mut json = Vec::new();
+            let read = manifest.read_to_end(&mut json);
+            let manifest = read.and_then(|_| SiteManifest::from_json(&json));
+            let manifest = manifest.map_err(|error| ArchiveError::Unreadable(Cause::new(error)))?;
+            let upload = ArchivedSite::open_part(upload, limits)?;
+            Ok(Arc::new(manifest.complete(Arc::new(upload))?) as Arc<dyn Site>)
+        };
+        self.run(open).await
+    }
+}
+
+impl UnpackArchives {
+    /// Runs work on a blocking thread, after a permit is free.
+    async fn run<F>(&self, work: F) -> Result<Arc<dyn Site>, ArchiveError>
+    where
+        F: FnOnce() -> Result<Arc<dyn Site>, ArchiveError> + Send + 'static,
+    {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         // The work owns the permit: if the request is dropped, the permit is still released only after the archive is
         // done.
-        let work = tokio::task::spawn_blocking(move || {
-            let site = ArchivedSite::open(upload, limits);
+        let opened = tokio::task::spawn_blocking(move || {
+            let site = work();
             drop(permit);
             site
         });
-        match work.await {
-            Ok(site) => Ok(Arc::new(site?)),
+        match opened.await {
+            Ok(site) => site,
             Err(_) => Err(damaged_archive().into()),
         }
     }

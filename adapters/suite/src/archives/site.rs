@@ -21,12 +21,35 @@ pub(super) struct ArchivedSite {
 }
 
 impl ArchivedSite {
-    /// Reads the whole archive and checks every entry.
+    /// Reads the whole archive and checks every entry, and that the whole is a site.
     pub(super) fn open(
         mut upload: Box<dyn BlobReader>,
         limits: SiteLimits,
     ) -> Result<Self, ArchiveError> {
-        let files = list(upload.as_mut(), limits)?;
+        let bytes = upload.seek(SeekFrom::End(0)).map_err(unreadable)?;
+        let builder = SiteBuilder::new(limits, bytes);
+        let files = list(upload.as_mut(), builder, limits)?.finish()?;
+        Ok(Self {
+            upload: Mutex::new(upload),
+            limits,
+            files,
+        })
+    }
+
+    /// Reads the whole archive and checks every entry. The archive may contain any of the files of a site. Its plan
+    /// declares the size of every file, so the ratio of the unpacked size to that of the upload is not limited.
+    pub(super) fn open_part(
+        mut upload: Box<dyn BlobReader>,
+        limits: SiteLimits,
+    ) -> Result<Self, ArchiveError> {
+        let is_empty = upload.seek(SeekFrom::End(0)).map_err(unreadable)? == 0;
+        let files = match is_empty {
+            true => Vec::new(),
+            false => {
+                let builder = SiteBuilder::new(limits, u64::MAX);
+                list(upload.as_mut(), builder, limits)?.finish_part()
+            }
+        };
         Ok(Self {
             upload: Mutex::new(upload),
             limits,
@@ -41,6 +64,9 @@ impl Site for ArchivedSite {
     }
 
     fn read(&self, visitor: &mut FileVisitor<'_>) -> io::Result<()> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
         let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
         let mut source = Source::new(upload.as_mut());
         let mut files = self.files.iter();
@@ -68,10 +94,16 @@ impl fmt::Debug for ArchivedSite {
     }
 }
 
-fn list(upload: &mut dyn BlobReader, limits: SiteLimits) -> Result<Vec<SiteFile>, ArchiveError> {
-    let unreadable = |error| ArchiveError::Unreadable(Cause::new(error));
-    let bytes = upload.seek(SeekFrom::End(0)).map_err(unreadable)?;
-    let mut site = SiteBuilder::new(limits, bytes);
+fn unreadable(error: io::Error) -> ArchiveError {
+    ArchiveError::Unreadable(Cause::new(error))
+}
+
+/// Adds every entry of an archive to the builder of a site.
+fn list(
+    upload: &mut dyn BlobReader,
+    mut site: SiteBuilder,
+    limits: SiteLimits,
+) -> Result<SiteBuilder, ArchiveError> {
     let mut source = Source::new(upload);
     let mut buffer = vec![0; BUFFER];
     let outcome = walk(&mut source, limits, &mut |entry| {
@@ -80,7 +112,7 @@ fn list(upload: &mut dyn BlobReader, limits: SiteLimits) -> Result<Vec<SiteFile>
     match (outcome, source.failure()) {
         (Err(WalkError::Visitor(error)), _) | (Err(_), Some(error)) => Err(unreadable(error)),
         (Err(WalkError::Refused(error)), None) => Err(error.into()),
-        (Ok(()), _) => Ok(site.finish()?),
+        (Ok(()), _) => Ok(site),
     }
 }
 

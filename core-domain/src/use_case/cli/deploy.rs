@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
+use super::deployment::in_flight_conflict;
+use super::redeploy::RedeployInput;
 use super::uploads::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
-    Code, Context, DeploymentId, Environment, Error, IllegalTransition, PlatformId, PlatformOwned,
+    Context, DeploymentId, Environment, Error, IllegalTransition, PlatformId, PlatformOwned,
     Result, Stored, permission,
 };
 use crate::port::{SiteArchives, SiteStorage, UnitOfWork};
 use crate::provisioning::{Job, LaneKey};
 use crate::registry::{
-    Branch, BuildTrigger, Deployment, DeploymentQuery, DeploymentStatus, PlatformStatus,
-    ResourceType, resource_name,
+    Branch, BuildTrigger, Deployment, DeploymentMessage, DeploymentQuery, DeploymentStatus,
+    PlatformStatus, ResourceType, resource_name,
 };
 use crate::use_case::provisioning::{JobInput, enqueue};
 use crate::use_case::registry::{HasTarget, Target, build, deployment};
@@ -36,8 +37,13 @@ pub struct Deploy {
     pub user_id: String,
     /// The id that the deployment will have.
     pub deployment_id: DeploymentId,
-    /// SHA-256 digest of the upload, in hexadecimal.
+    /// SHA-256 digest of the upload, in hexadecimal. For a planned upload, that of its list of files.
     pub content_hash: String,
+    /// Whether the upload has only the files that the provider did not have. The list of all files is then stored too,
+    /// see [`manifest_key`](super::manifest_key).
+    pub is_planned: bool,
+    /// The description that the caller gave.
+    pub message: Option<DeploymentMessage>,
     /// Number of files of the site.
     pub file_count: i64,
     /// Total size of the files in bytes.
@@ -93,7 +99,8 @@ pub async fn ensure_room_for_site(
 /// # Errors
 /// - `INVALID_STATE` if the platform is neither active nor suspended.
 /// - `IDEMPOTENCY_KEY_REUSED` if the key was used with another branch or content.
-/// - `CONFLICT` while another deployment of the branch has not ended.
+/// - `CONFLICT` while another deployment of the branch has not ended, or if the branch is `production` and a deployment
+///   is pinned.
 /// - `LIMIT_REACHED` if the platform's sites would exceed the storage limit, or too many deployments or jobs are open.
 pub async fn deploy(
     cx: &Context,
@@ -129,6 +136,10 @@ pub async fn deploy(
         updated_at: now,
         content_hash: Some(wanted.content_hash),
         job_id: Some(job.id.clone()),
+        message: wanted.message,
+        permalink: None,
+        source_id: None,
+        pinned_at: None,
     };
     let stored = deployment::create(cx, scope.writer(), uow, deployment).await?;
     Ok(DeployOutcome::New(stored))
@@ -149,7 +160,7 @@ pub fn site_project(scope: &PlatformScope<permission::DeploymentCreate>) -> Stri
 ///
 /// # Errors
 /// `IDEMPOTENCY_KEY_REUSED` if the key was used with another branch or content; `CONFLICT` while another deployment of
-/// the branch has not ended.
+/// the branch has not ended, or if the branch is `production` and a deployment is pinned.
 async fn replay_or_conflict(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -188,13 +199,10 @@ async fn replay_or_conflict(
         return Ok(repeated);
     }
     match earlier.in_flight {
-        None => Ok(None),
-        Some(other) => Err(Error::Refused {
-            code: Code::Conflict,
-            message: "Another deployment of this branch has not ended yet.".to_owned(),
-            details: json!({ "deploymentId": other.id, "status": other.status }),
-        }),
+        None => deployment::ensure_not_pinned(scope, uow, &wanted.branch).await?,
+        Some(other) => return Err(in_flight_conflict(&other)),
     }
+    Ok(None)
 }
 
 /// Queues the job of the deployment and records its build.
@@ -205,24 +213,30 @@ async fn queue(
     wanted: &Deploy,
     project: &str,
 ) -> Result<Stored<Job>> {
-    let platform = scope.platform();
     let input = DeployInput {
         deployment_id: wanted.deployment_id.clone(),
         project: project.to_owned(),
         branch: wanted.branch.clone(),
-        target: Target {
-            platform_id: platform.id.clone(),
-            slug: platform.slug.clone(),
-            entity_id: None,
-            environment: Environment::Prod,
-            plan_tier: platform.tier.as_str().to_owned(),
-            billing_email: None,
-        },
+        is_planned: wanted.is_planned,
+        target: site_target(scope),
     };
     let job = enqueue::<DeploySite>(cx, scope, uow, &input).await?;
     let environment = input.target.environment;
     build::begin(cx, scope, uow, &job.id, environment, BuildTrigger::Manual).await?;
     Ok(job)
+}
+
+/// Returns the target of the jobs that deploy sites of a platform.
+pub(super) fn site_target(scope: &PlatformAccess) -> Target {
+    let platform = scope.platform();
+    Target {
+        platform_id: platform.id.clone(),
+        slug: platform.slug.clone(),
+        entity_id: None,
+        environment: Environment::Prod,
+        plan_tier: platform.tier.as_str().to_owned(),
+        billing_email: None,
+    }
 }
 
 /// Returns the deployment with this id, if its creation was committed. Use it if the response of the commit was lost.
@@ -235,18 +249,6 @@ pub async fn find_created(
     id: &DeploymentId,
 ) -> Result<Option<Stored<Deployment>>> {
     deployment::find(scope, uow, id).await
-}
-
-/// Returns a deployment of the platform.
-///
-/// # Errors
-/// `NOT_FOUND` if the platform has no such deployment.
-pub async fn get(
-    scope: &PlatformScope<permission::DeploymentRead>,
-    uow: &mut dyn UnitOfWork,
-    deployment: &DeploymentId,
-) -> Result<Stored<Deployment>> {
-    deployment::get(scope, uow, deployment).await
 }
 
 /// The job kind that deploys a site.
@@ -265,28 +267,36 @@ pub(super) struct DeployInput {
     pub(super) deployment_id: DeploymentId,
     pub(super) project: String,
     pub(super) branch: Branch,
+    /// Whether the upload has only the files that the provider did not have.
+    #[serde(default)]
+    pub(super) is_planned: bool,
     #[serde(flatten)]
     pub(super) target: Target,
 }
 
-impl HasTarget for DeployInput {
-    fn target(&self) -> &Target {
-        &self.target
-    }
+macro_rules! of_site {
+    ($($input:ty),+) => {$(
+        impl HasTarget for $input {
+            fn target(&self) -> &Target {
+                &self.target
+            }
+        }
+
+        impl JobInput for $input {
+            type Owner = PlatformOwned;
+
+            fn lane(&self) -> LaneKey {
+                self.target.lane()
+            }
+
+            fn platform_id(&self) -> Option<&PlatformId> {
+                Some(&self.target.platform_id)
+            }
+
+            fn environment(&self) -> Option<Environment> {
+                Some(self.target.environment)
+            }
+        }
+    )+};
 }
-
-impl JobInput for DeployInput {
-    type Owner = PlatformOwned;
-
-    fn lane(&self) -> LaneKey {
-        self.target.lane()
-    }
-
-    fn platform_id(&self) -> Option<&PlatformId> {
-        Some(&self.target.platform_id)
-    }
-
-    fn environment(&self) -> Option<Environment> {
-        Some(self.target.environment)
-    }
-}
+of_site!(DeployInput, RedeployInput);

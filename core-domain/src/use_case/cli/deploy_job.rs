@@ -1,4 +1,4 @@
-//! The jobs of the CLI service. `deploy` deploys an uploaded site and updates the deployment record. `deploy.cleanup`
+//! The jobs that deploy uploads. `deploy` deploys an uploaded site and updates the deployment record. `deploy.cleanup`
 //! removes the upload of a deployment that was canceled.
 
 use std::sync::Arc;
@@ -9,19 +9,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::deploy::{DeployInput, DeploySite};
-use super::uploads::blob_key;
-use crate::kernel::{DeploymentId, Patch, Result, Stored};
+use super::redeploy::{RedeploySite, new_attempt};
+use super::uploads::{blob_key, manifest_key};
+use crate::kernel::{DeploymentId, Patch, PlatformOwned, Result, Stored};
 use crate::port::{
-    ArchiveError, BlobError, Mode, ResourceRef, SiteArchives, SiteDeployment, SiteState,
+    ArchiveError, BlobError, Mode, ResourceRef, Site, SiteArchives, SiteDeployment, SiteState,
     SiteUpload, UnitOfWork,
 };
-use crate::provisioning::FailureKind;
+use crate::provisioning::{FailureKind, JobStatus};
 use crate::registry::{
     BuildOutcome, Deployment, DeploymentChange, DeploymentStatus, Resource, ResourceType,
 };
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
-    enqueue_child,
+    JobContext, JobInput, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError,
+    Steps, enqueue_child,
 };
 use crate::use_case::registry::{
     CreateObject, CreatesObject, DefaultResource, ObjectProperties, build, deployment,
@@ -32,7 +33,8 @@ use crate::use_case::registry::{
 /// # Errors
 /// [`KindError`] if one of their names is already registered.
 pub fn register_kinds(kinds: Kinds, archives: Arc<dyn SiteArchives>) -> Result<Kinds, KindError> {
-    kinds.with(DeploySite { archives })?.with(CleanUpUpload)
+    let kinds = kinds.with(DeploySite { archives })?;
+    kinds.with(RedeploySite)?.with(CleanUpUpload)
 }
 
 #[async_trait]
@@ -59,33 +61,16 @@ impl JobKind for DeploySite {
         if !cx.job.forced {
             return Ok(());
         }
-        let change = DeploymentChange {
-            status: Some(DeploymentStatus::Active),
-            ..DeploymentChange::default()
-        };
-        end(cx, uow, &change).await?;
+        end_with_job(cx, uow).await?;
         clean_up(cx, uow).await
     }
 
     /// Ends the deployment. Keeps the upload for a retry by an operator, unless the job was cancelled or the deployment
     /// had already ended.
     async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let called_off = cx.job.failure_kind == Some(FailureKind::Cancelled);
-        let status = if called_off {
-            DeploymentStatus::Canceled
-        } else {
-            DeploymentStatus::Failure
-        };
-        let error = cx.job.error.as_ref();
-        let said = error.map(|error| format!("{}: {}", error.code, error.message));
-        let said = said.or_else(|| cx.job.reason.clone());
-        let change = DeploymentChange {
-            status: Some(status),
-            error_message: said.map_or(Patch::Keep, Patch::Set),
-            ..DeploymentChange::default()
-        };
-        let ended_before = end(cx, uow, &change).await?;
-        if called_off || ended_before {
+        let was_cancelled = cx.job.failure_kind == Some(FailureKind::Cancelled);
+        let ended_before = end_with_job(cx, uow).await?;
+        if was_cancelled || ended_before {
             clean_up(cx, uow).await?;
         }
         Ok(())
@@ -103,7 +88,13 @@ impl JobKind for DeploySite {
             return Ok(());
         }
         build::resume(cx, &cx.scope, uow, &cx.job.id).await?;
-        let again = new_attempt(cx, uow, &ended).await?;
+        let now = uow.now().await?;
+        let id = DeploymentId::generate(now, cx.entropy.as_ref());
+        let again = Deployment {
+            idempotency_key: id.to_string(),
+            id,
+            ..new_attempt(&ended, now)
+        };
         deployment::create(cx, &cx.scope, uow, again).await?;
         Ok(())
     }
@@ -113,36 +104,42 @@ impl JobKind for DeploySite {
     }
 }
 
-/// Returns a new deployment with the content of an earlier one.
-async fn new_attempt(
-    cx: &JobContext<'_, DeploySite>,
+/// Ends the deployment with the outcome of its job, unless it has ended, and ends its build. Returns whether the
+/// deployment had already ended.
+pub(super) async fn end_with_job<K>(
+    cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,
-    ended: &Stored<Deployment>,
-) -> Result<Deployment> {
-    let now = uow.now().await?;
-    let id = DeploymentId::generate(now, cx.entropy.as_ref());
-    Ok(Deployment {
-        idempotency_key: id.to_string(),
-        id,
-        cf_deployment_id: None,
-        url: None,
-        error_message: None,
-        status: DeploymentStatus::Queued,
-        started_at: None,
-        completed_at: None,
-        created_at: now,
-        updated_at: now,
-        ..ended.edit()
-    })
+) -> Result<bool>
+where
+    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
+{
+    let status = match (cx.job.status, cx.job.failure_kind) {
+        (JobStatus::Completed, _) => DeploymentStatus::Active,
+        (_, Some(FailureKind::Cancelled)) => DeploymentStatus::Canceled,
+        _ => DeploymentStatus::Failure,
+    };
+    let error = cx.job.error.as_ref();
+    let message = error.map(|error| format!("{}: {}", error.code, error.message));
+    let message = message.or_else(|| cx.job.reason.clone());
+    let message = message.filter(|_| status != DeploymentStatus::Active);
+    let change = DeploymentChange {
+        status: Some(status),
+        error_message: message.map_or(Patch::Keep, Patch::Set),
+        ..DeploymentChange::default()
+    };
+    end(cx, uow, &change).await
 }
 
 /// Ends the deployment unless it has ended, and ends its build with the same outcome. Returns whether the deployment
 /// had already ended.
-async fn end(
-    cx: &JobContext<'_, DeploySite>,
+async fn end<K>(
+    cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,
     change: &DeploymentChange,
-) -> Result<bool> {
+) -> Result<bool>
+where
+    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
+{
     let Some(found) = deployment::of_job(&cx.scope, uow, &cx.job.id).await? else {
         return Ok(false);
     };
@@ -240,6 +237,8 @@ impl CreatesObject<DeploySite> for SiteProject {
 pub(super) struct ProviderDeployment {
     cf_deployment_id: String,
     url: String,
+    #[serde(default)]
+    permalink: Option<String>,
 }
 
 impl From<SiteDeployment> for ProviderDeployment {
@@ -247,6 +246,7 @@ impl From<SiteDeployment> for ProviderDeployment {
         Self {
             cf_deployment_id: found.id,
             url: found.url,
+            permalink: found.permalink,
         }
     }
 }
@@ -279,8 +279,7 @@ impl JobStep<DeploySite> for Upload {
         cx: &StepContext<'_, DeploySite>,
     ) -> Result<ProviderDeployment, StepError> {
         let deployment = current(cx).await?;
-        let upload = cx.blobs.open(&blob_key(&cx.input.deployment_id)).await?;
-        let site = cx.kind.archives.open(upload).await.map_err(not_a_site)?;
+        let site = open_site(cx).await?;
         cx.guard().await?;
         let upload = SiteUpload {
             project: cx.input.project.clone(),
@@ -308,6 +307,19 @@ impl JobStep<DeploySite> for Upload {
     fn timeout(&self) -> Duration {
         Duration::from_secs(600)
     }
+}
+
+/// Opens the uploaded site. A planned upload is completed with the files of its plan.
+async fn open_site(cx: &StepContext<'_, DeploySite>) -> Result<Arc<dyn Site>, StepError> {
+    let (id, archives) = (&cx.input.deployment_id, &cx.kind.archives);
+    let upload = cx.blobs.open(&blob_key(id)).await?;
+    let opened = if cx.input.is_planned {
+        let manifest = cx.blobs.open(&manifest_key(id)).await?;
+        archives.open_part(upload, manifest).await
+    } else {
+        archives.open(upload).await
+    };
+    opened.map_err(not_a_site)
 }
 
 /// Converts the error of an archive. The upload was checked when it was received, so an archive that is refused now is
@@ -362,20 +374,33 @@ impl JobStep<DeploySite> for Activate {
         uow: &mut dyn UnitOfWork,
         output: &ProviderDeployment,
     ) -> Result<()> {
-        let change = DeploymentChange {
-            status: Some(DeploymentStatus::Active),
-            cf_deployment_id: Patch::Set(output.cf_deployment_id.clone()),
-            url: Patch::Set(output.url.clone()),
-            ..DeploymentChange::default()
-        };
-        change_current(cx, uow, &change).await
+        record_activation(cx, uow, output).await
     }
+}
+
+/// Records that the provider serves the current deployment of the job.
+pub(super) async fn record_activation<K>(
+    cx: &JobContext<'_, K>,
+    uow: &mut dyn UnitOfWork,
+    output: &ProviderDeployment,
+) -> Result<()>
+where
+    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
+{
+    let change = DeploymentChange {
+        status: Some(DeploymentStatus::Active),
+        cf_deployment_id: Patch::Set(output.cf_deployment_id.clone()),
+        url: Patch::Set(output.url.clone()),
+        permalink: output.permalink.clone().map_or(Patch::Keep, Patch::Set),
+        ..DeploymentChange::default()
+    };
+    change_current(cx, uow, &change).await
 }
 
 /// Returns the error that repeats the step after a short pause, or a permanent one if the provider took more than 15
 /// minutes.
-async fn retry_or_time_out(
-    cx: &StepContext<'_, DeploySite>,
+pub(super) async fn retry_or_time_out<K: JobKind>(
+    cx: &StepContext<'_, K>,
     deployment: &Deployment,
 ) -> Result<StepError, StepError> {
     let now = cx.store.begin(Mode::Auto).await?.now().await?;
@@ -409,12 +434,18 @@ impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
-        Ok(cx.blobs.remove(&blob_key(&cx.input.deployment_id)).await?)
+        let id = &cx.input.deployment_id;
+        if cx.input.is_planned {
+            cx.blobs.remove(&manifest_key(id)).await?;
+        }
+        Ok(cx.blobs.remove(&blob_key(id)).await?)
     }
 }
 
 /// Returns the deployment that the job currently works on.
-async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>, StepError> {
+pub(super) async fn current<K: JobKind>(
+    cx: &StepContext<'_, K>,
+) -> Result<Stored<Deployment>, StepError> {
     let (mut uow, platform) = cx.read().await?;
     let platform = platform.ok_or_else(deployment_canceled)?;
     let found = deployment::of_job(&platform, uow.as_mut(), &cx.job.id).await?;
@@ -436,11 +467,14 @@ async fn at_provider(
         .await?)
 }
 
-async fn change_current(
-    cx: &JobContext<'_, DeploySite>,
+async fn change_current<K>(
+    cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,
     change: &DeploymentChange,
-) -> Result<()> {
+) -> Result<()>
+where
+    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
+{
     let found = deployment::of_job(&cx.scope, uow, &cx.job.id).await?;
     let found = found.ok_or_else(deployment::missing)?;
     let changed = deployment::apply_change(cx, &cx.scope, uow, &found.id, change).await?;

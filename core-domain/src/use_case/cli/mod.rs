@@ -1,12 +1,21 @@
-//! The use cases of the CLI service: deploying a built site.
+//! The use cases of the CLI service: deploying a built site, and the secrets of a platform.
 
 mod deploy;
 mod deploy_job;
+mod deployment;
+mod events;
+mod plan;
+mod redeploy;
+pub mod secret;
 mod uploads;
 
 pub use deploy::{
-    Deploy, DeployOutcome, deploy, ensure_ready_to_deploy, ensure_room_for_site, find_created, get,
+    Deploy, DeployOutcome, deploy, ensure_ready_to_deploy, ensure_room_for_site, find_created,
     site_project,
 };
 pub use deploy_job::register_kinds;
-pub use uploads::{blob_key, orphaned_uploads};
+pub use deployment::{DeploymentListFilter, ListedDeployment, get, list, pin, unpin};
+pub use events::{DeploymentEvent, DeploymentFeed, DeploymentFeedPage, open_deployment_feed};
+pub use plan::{create_plan, ensure_room_for_plan, find_plan, remove_expired_plans};
+pub use redeploy::{promote, roll_back};
+pub use uploads::{blob_key, manifest_key, orphaned_uploads, plan_key};

@@ -1,9 +1,10 @@
-//! The storage of uploads: uploads that no job needs any more, and the storage limit of a platform.
+//! The storage of uploads and plans: blobs that are no longer needed, and the storage limit of a platform.
 
 use std::time::Duration;
 
+use super::plan;
 use crate::access::{Batches, PlatformAccess, SystemScope};
-use crate::kernel::{Context, DeploymentId, Error, Result};
+use crate::kernel::{Context, DeployPlanId, DeploymentId, Error, Result};
 use crate::port::{SiteStorage, UnitOfWork};
 use crate::registry::{Deployment, DeploymentQuery, DeploymentStatus};
 use crate::use_case::registry::deployment;
@@ -11,7 +12,7 @@ use crate::use_case::registry::deployment;
 /// The time for which the upload of a failed deployment is stored, so that an operator can retry it.
 pub(super) const FAILED_UPLOAD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Returns the keys of uploads that no job needs, from a list of blob keys. Their deployments have ended, or were never
+/// Returns the keys of uploads and plans that are no longer needed, from a list of blob keys. Their deployments have ended, or were never
 /// created because a process died between storing the upload and the commit. Pass only blobs that are so old that no
 /// commit can be in progress.
 ///
@@ -20,10 +21,21 @@ pub(super) const FAILED_UPLOAD_RETENTION: Duration = Duration::from_secs(7 * 24 
 pub async fn orphaned_uploads(uow: &mut dyn UnitOfWork, blobs: Vec<String>) -> Result<Vec<String>> {
     let mut orphaned = Vec::new();
     for key in blobs {
-        let Some(id) = key.strip_prefix(BLOB_PREFIX).and_then(DeploymentId::parse) else {
-            continue;
+        let is_orphaned = if let Some(id) = key.strip_prefix(PLAN_PREFIX) {
+            match DeployPlanId::parse(id) {
+                Some(id) => !plan::exists(uow, &id).await?,
+                None => false,
+            }
+        } else if let Some(name) = key.strip_prefix(BLOB_PREFIX) {
+            let id = name.strip_suffix(MANIFEST_SUFFIX).unwrap_or(name);
+            match DeploymentId::parse(id) {
+                Some(id) => !is_needed(uow, &id).await?,
+                None => false,
+            }
+        } else {
+            false
         };
-        if !is_needed(uow, &id).await? {
+        if is_orphaned {
             orphaned.push(key);
         }
     }
@@ -74,14 +86,36 @@ pub(super) async fn ensure_room(
     Err(Error::limit_reached(limit, message))
 }
 
-/// The prefix of the blob keys of uploads.
-pub(super) const BLOB_PREFIX: &str = "deploy-";
+/// The prefix of the blob keys of uploads and of their lists of files.
+const BLOB_PREFIX: &str = "deploy-";
+
+/// The suffix of the blob keys of lists of files.
+const MANIFEST_SUFFIX: &str = "-files";
+
+/// The prefix of the blob keys of plans.
+const PLAN_PREFIX: &str = "plan-";
 
 /// Returns the key of the blob that contains the upload of a deployment.
 #[must_use]
 pub fn blob_key(deployment: &DeploymentId) -> String {
-    let text = deployment.as_str().to_ascii_lowercase();
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
-    format!("{BLOB_PREFIX}{text}")
+    format!("{BLOB_PREFIX}{}", key_part(deployment.as_str()))
+}
+
+/// Returns the key of the blob that lists the files of a planned deployment, see [`SiteManifest`](crate::cli::SiteManifest).
+#[must_use]
+pub fn manifest_key(deployment: &DeploymentId) -> String {
+    format!("{}{MANIFEST_SUFFIX}", blob_key(deployment))
+}
+
+/// Returns the key of the blob that lists the files of a plan, see [`SiteManifest`](crate::cli::SiteManifest).
+#[must_use]
+pub fn plan_key(plan: &DeployPlanId) -> String {
+    format!("{PLAN_PREFIX}{}", key_part(plan.as_str()))
+}
+
+/// Returns an id in the characters of a blob key.
+fn key_part(id: &str) -> String {
+    let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let id = id.to_ascii_lowercase();
+    id.chars().filter(fits).take(100).collect()
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::Upserted;
 use crate::access::{
     Batches, PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited,
@@ -14,7 +16,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::registry::{
     Branch, CreateDeployment, Deployment, DeploymentChange, DeploymentFilter, DeploymentQuery,
-    DeploymentStatus,
+    DeploymentStatus, PRODUCTION,
 };
 
 /// Maximum time that a deployment can stay in one status: 15 minutes. The provider has the same time to serve it. After
@@ -28,7 +30,8 @@ pub(in crate::use_case) struct EarlierDeployments {
     pub(in crate::use_case) with_key: Option<Stored<Deployment>>,
     /// An unfinished deployment of the same branch that has a job, or that changed within [`STUCK_AFTER`].
     pub(in crate::use_case) in_flight: Option<Stored<Deployment>>,
-    /// The newest deployment of the same branch with the same content, if it was created within `short_while`.
+    /// The newest deployment of the same branch with the same content, if it was created within `short_while` and is
+    /// live or has not ended.
     pub(in crate::use_case) same_content: Option<Stored<Deployment>>,
 }
 
@@ -54,15 +57,72 @@ pub(in crate::use_case) async fn find_earlier(
         .records::<Deployment>(uow)
         .first(&same_content)
         .await?;
-    let in_flight = DeploymentQuery::InFlightOf {
-        branch: branch.clone(),
-        changed_since: now.minus(STUCK_AFTER),
+    let live = live(scope, uow, branch).await?;
+    // The content of a deployment that another one has replaced can be deployed again at once.
+    let is_current = |found: &Stored<Deployment>| {
+        !found.status.is_terminal() || live.as_ref().is_some_and(|live| live.id == found.id)
     };
+    let same_content = same_content.filter(is_current);
     Ok(EarlierDeployments {
         with_key,
-        in_flight: scope.records::<Deployment>(uow).first(&in_flight).await?,
+        in_flight: in_flight_of(scope, uow, branch).await?,
         same_content: same_content.filter(|d| d.created_at >= now.minus(short_while)),
     })
+}
+
+/// Returns an unfinished deployment of a branch that has a job, or that changed within [`STUCK_AFTER`].
+pub(in crate::use_case) async fn in_flight_of(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    branch: &Branch,
+) -> Result<Option<Stored<Deployment>>> {
+    let in_flight = DeploymentQuery::InFlightOf {
+        branch: branch.clone(),
+        changed_since: uow.now().await?.minus(STUCK_AFTER),
+    };
+    scope.records::<Deployment>(uow).first(&in_flight).await
+}
+
+/// Returns the live deployment of a branch: the newest active one. `None` if no deployment of the branch was active.
+pub(in crate::use_case) async fn live(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    branch: &Branch,
+) -> Result<Option<Stored<Deployment>>> {
+    let active = DeploymentQuery::ActiveOf(branch.clone());
+    scope.records::<Deployment>(uow).first(&active).await
+}
+
+/// Returns the pinned deployment of a platform; `None` if none is pinned.
+pub(in crate::use_case) async fn pinned(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Option<Stored<Deployment>>> {
+    let pinned = DeploymentQuery::Pinned;
+    scope.records::<Deployment>(uow).first(&pinned).await
+}
+
+/// Refuses a deployment of `production` while another one is pinned.
+///
+/// # Errors
+/// `CONFLICT` if a deployment is pinned and the branch is `production`.
+pub(in crate::use_case) async fn ensure_not_pinned(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    branch: &Branch,
+) -> Result<()> {
+    if branch.as_str() != PRODUCTION {
+        return Ok(());
+    }
+    match pinned(scope, uow).await? {
+        None => Ok(()),
+        Some(pinned) => Err(Error::Refused {
+            code: Code::Conflict,
+            message: "The live deployment is pinned. Unpin it before you deploy to production."
+                .to_owned(),
+            details: json!({ "pinnedDeploymentId": pinned.id }),
+        }),
+    }
 }
 
 /// Maximum number of deployments of a platform that are compared by their key. Different callers rarely choose the same
@@ -105,8 +165,9 @@ pub async fn get(
 /// created it before.
 ///
 /// # Errors
-/// `IDEMPOTENCY_KEY_REUSED` if another deployment of the platform has the key; `LIMIT_REACHED` if the platform has its
-/// maximum number of deployments in progress.
+/// `IDEMPOTENCY_KEY_REUSED` if another deployment of the platform has the key; `CONFLICT` if the deployment is for
+/// `production` and another one is pinned; `LIMIT_REACHED` if the platform has its maximum number of deployments in
+/// progress.
 pub async fn create_external(
     cx: &Context,
     scope: &PlatformScope<permission::DeploymentWrite>,
@@ -148,13 +209,15 @@ pub async fn update(
 /// of work is retried and finds it.
 ///
 /// # Errors
-/// `LIMIT_REACHED` if the platform has its maximum number of deployments in progress.
+/// `CONFLICT` if the deployment is for `production` and another one is pinned; `LIMIT_REACHED` if the platform has its
+/// maximum number of deployments in progress.
 pub(in crate::use_case) async fn create(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     deployment: Deployment,
 ) -> Result<Stored<Deployment>> {
+    ensure_not_pinned(scope, uow, &deployment.branch).await?;
     let open = DeploymentQuery::All { in_flight: true };
     let deployments = scope.records::<Deployment>(uow);
     let limit = cx.limits.open_deployments_per_platform;
@@ -213,6 +276,41 @@ pub(in crate::use_case::registry) async fn cancel_all(
         }
     }
     Ok(())
+}
+
+/// Maximum number of stuck deployments that one call ends.
+const MAX_STUCK: u32 = 100;
+
+/// Ends deployments that an external system performs and has not updated within [`STUCK_AFTER`]: they fail with the
+/// message `TIMEOUT`. Returns their number; call it again if it is 100. Deployments with a job have a timeout of
+/// their own.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn fail_stuck(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<usize> {
+    let stuck = DeploymentQuery::Stuck {
+        unchanged_since: uow.now().await?.minus(STUCK_AFTER),
+    };
+    let stuck = SystemScope::new()
+        .records::<Deployment>(uow)
+        .list(&stuck, MAX_STUCK)
+        .await?;
+    let failed = DeploymentChange {
+        status: Some(DeploymentStatus::Failure),
+        error_message: Patch::Set(
+            "TIMEOUT: the deployment was not updated for 15 minutes".to_owned(),
+        ),
+        ..DeploymentChange::default()
+    };
+    for deployment in &stuck {
+        let platform = SystemScope::new()
+            .platform(uow, &deployment.platform_id)
+            .await?;
+        if let Some(platform) = platform {
+            apply_change(cx, &platform, uow, &deployment.id, &failed).await?;
+        }
+    }
+    Ok(stuck.len())
 }
 
 /// Returns the newest deployment of a job, which is the one that it works on.

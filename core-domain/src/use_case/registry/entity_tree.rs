@@ -13,11 +13,7 @@ pub(in crate::use_case::registry) async fn default_tenant(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Entity>> {
-    let first = scope
-        .records::<Entity>(uow)
-        .first(&EntityQuery::Tenants)
-        .await?;
-    if let Some(first) = first {
+    if let Some(first) = find_default_tenant(scope, uow).await? {
         return Ok(first);
     }
     let command = CreateEntity {
@@ -27,6 +23,15 @@ pub(in crate::use_case::registry) async fn default_tenant(
         parent_id: None,
     };
     insert(cx, scope, uow, 1, command).await
+}
+
+/// Returns the platform's default tenant; `None` if the platform has no tenant.
+pub(in crate::use_case::registry) async fn find_default_tenant(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Option<Stored<Entity>>> {
+    let entities = scope.records::<Entity>(uow);
+    entities.first(&EntityQuery::Tenants).await
 }
 
 /// Inserts an entity at a level of the tree.

@@ -11,9 +11,9 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::{ACTIVATE_FEATURE, Job};
 use crate::registry::{
-    ActivateFeature, BuildTrigger, DeactivateFeature, Entity, FeatureActivation,
-    FeatureActivationQuery, FeatureEvent, FeatureId, FeatureManifest, FeatureStatus,
-    FeatureVersion, ManifestFeature,
+    ActivateFeature, ActivatePlatformFeature, BuildTrigger, DeactivateFeature, Entity,
+    FeatureActivation, FeatureActivationQuery, FeatureEvent, FeatureId, FeatureManifest,
+    FeatureStatus, ManifestFeature,
 };
 use crate::use_case::provisioning;
 use crate::use_case::provisioning::{enqueue_child, estimated_seconds};
@@ -58,6 +58,61 @@ pub async fn activate(
     activate_for(cx, scope.writer(), uow, entity, command, by).await
 }
 
+/// Activates a feature of a platform: of its default tenant, in production. Does nothing if it is already active or
+/// being activated in this version and with this configuration.
+///
+/// # Errors
+/// - `INVALID_STATE` while the feature is being removed, or if the default tenant is suspended.
+/// - `CONFLICT` if another version or configuration is active or being activated.
+/// - `LIMIT_REACHED` as for [`activate`].
+pub async fn activate_on_platform(
+    cx: &Context,
+    scope: &PlatformScope<permission::FeatureWrite>,
+    uow: &mut dyn UnitOfWork,
+    command: ActivatePlatformFeature,
+) -> Result<Activation> {
+    let tenant = entity_tree::default_tenant(cx, scope.writer(), uow).await?;
+    activate(cx, scope, uow, &tenant.id, command.into()).await
+}
+
+/// Deactivates a feature of a platform: of its default tenant, in production. The data of the feature is kept.
+///
+/// # Errors
+/// `NOT_FOUND` if the platform never had the feature; `INVALID_STATE` if the feature is inactive.
+pub async fn deactivate_on_platform(
+    cx: &Context,
+    scope: &PlatformScope<permission::FeatureWrite>,
+    uow: &mut dyn UnitOfWork,
+    feature_id: FeatureId,
+) -> Result<Deactivation> {
+    let tenant = entity_tree::find_default_tenant(scope, uow).await?;
+    let tenant = tenant.ok_or(Error::NotFound(FeatureActivation::KIND))?;
+    let command = DeactivateFeature {
+        feature_id,
+        environment: Environment::Prod,
+    };
+    deactivate(cx, scope, uow, &tenant.id, command).await
+}
+
+/// Lists the features of a platform: those of its default tenant in production, ordered by id, including inactive ones.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn list_of_platform(
+    scope: &Reads,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<FeatureActivation>>> {
+    let Some(tenant) = entity_tree::find_default_tenant(scope, uow).await? else {
+        return Ok(Vec::new());
+    };
+    let in_production = FeatureActivationQuery::ByFeature {
+        entity_id: tenant.id.clone(),
+        environment: Environment::Prod,
+        active: false,
+    };
+    all(scope, uow, in_production).await
+}
+
 /// Activates a feature like [`activate`], on behalf of a stack or job. A feature that is already active or being
 /// activated keeps its stack and job.
 pub(in crate::use_case::registry) async fn activate_for(
@@ -74,11 +129,10 @@ pub(in crate::use_case::registry) async fn activate_for(
     let known = find(scope, uow, &entity.id, &feature, command.environment).await?;
     let estimated_seconds = estimated_seconds(uow, ACTIVATE_FEATURE).await?;
     let (activation, queued) = match known {
-        Some(seen) if is_active_or_pending(&seen, &command.version)? => (seen, false),
-        Some(seen) => {
-            let version = command.version;
-            (reactivate(cx, scope, uow, &seen, version, by).await?, true)
+        Some(seen) if is_active_or_pending(&seen, &command.version, command.config.as_ref())? => {
+            (seen, false)
         }
+        Some(seen) => (reactivate(cx, scope, uow, &seen, command, by).await?, true),
         None => (insert(cx, scope, uow, &entity, command, by).await?, true),
     };
     Ok(Activation {
@@ -131,12 +185,13 @@ async fn reactivate(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<FeatureActivation>,
-    version: FeatureVersion,
+    command: ActivateFeature,
     by: ActivationOrigin<'_>,
 ) -> Result<Stored<FeatureActivation>> {
     let event = FeatureEvent::Activate;
     let mut next = seen.edit().apply_event(event, uow.now().await?)?;
-    next.feature_version = version;
+    next.feature_version = command.version;
+    next.config = command.config.or(next.config);
     next.stack_id = by.stack_id.cloned();
     next.provision_job_id = Some(queue(cx, scope, uow, &next, by).await?);
     audited::replace(cx, scope, uow, seen, next, event.transition().action).await

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
-    Code, Context, EntityId, Environment, Error, FeatureActivationId, JobId, Machine, Result,
-    StackId, Stored,
+    Code, Context, EntityId, Environment, Error, FeatureActivationId, JobId, JsonText, Machine,
+    Result, StackId, Stored,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -13,25 +13,31 @@ use crate::registry::{
     FeatureVersion, Resource, ResourceType,
 };
 
-/// Returns whether this version of the feature is active or being activated.
+/// Returns whether the feature is active or being activated in this version and with this configuration. Without a
+/// configuration, any is accepted.
 ///
 /// # Errors
-/// `CONFLICT` if another version is active or being activated.
+/// `CONFLICT` if it is active or being activated in another version or with another configuration.
 pub(in crate::use_case::registry) fn is_active_or_pending(
     seen: &FeatureActivation,
-    wanted: &FeatureVersion,
+    version: &FeatureVersion,
+    config: Option<&JsonText>,
 ) -> Result<bool> {
     if !matches!(seen.status, FeatureStatus::Active | FeatureStatus::Pending) {
         return Ok(false);
     }
-    if seen.feature_version == *wanted {
+    let (current, status) = (&seen.feature_version, seen.status);
+    let difference = if current != version {
+        format!("in version {current}")
+    } else if config.is_some_and(|config| *config != seen.effective_config()) {
+        "with another configuration".to_owned()
+    } else {
         return Ok(true);
-    }
-    let (version, status) = (&seen.feature_version, seen.status);
+    };
     Err(Error::Refused {
         code: Code::Conflict,
-        message: format!("The feature is {status} in version {version}. Deactivate it first."),
-        details: json!({ "featureVersion": version, "status": status }),
+        message: format!("The feature is {status} {difference}. Deactivate it first."),
+        details: json!({ "featureVersion": current, "status": status }),
     })
 }
 

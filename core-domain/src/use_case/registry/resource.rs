@@ -413,7 +413,7 @@ pub async fn look_up(
 }
 
 /// Returns a resource of the platform; `NOT_FOUND` if it does not exist or is deleted.
-pub(in crate::use_case::registry) async fn not_deleted(
+pub(in crate::use_case) async fn not_deleted(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,

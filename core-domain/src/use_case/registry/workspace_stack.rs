@@ -213,7 +213,7 @@ pub(in crate::use_case::registry) async fn activate_for(
         let id = FeatureId::from(asked.id.clone());
         let known = feature_state::find(scope, uow, &entity.id, &id, environment).await?;
         if let Some(known) = known {
-            feature_state::is_active_or_pending(&known, &asked.version)?;
+            feature_state::is_active_or_pending(&known, &asked.version, None)?;
         }
     }
     let activated = ActivatedVersion {

@@ -2,6 +2,7 @@
 
 use core_domain::kernel::{Error, Issue, Result};
 use http::header;
+use zeroize::Zeroize;
 
 use super::definition::Endpoint;
 use crate::kernel::request::body::{Body, read_body};
@@ -30,11 +31,16 @@ pub(crate) async fn check(
         let limit = endpoint.row.body_limit;
         let limit = limit.unwrap_or(cx.app.options.max_body_bytes);
         let bytes = read_body(body, limit).await?;
-        parsed.body = if endpoint.row.takes_forms && is_form(content_type) {
-            form_object(&bytes, checker)?
+        let body = if endpoint.row.takes_forms && is_form(content_type) {
+            form_object(&bytes, checker)
         } else {
-            json_body(content_type, &bytes)?
+            json_body(content_type, &bytes)
         };
+        // The body can contain passwords and secrets. Not possible while the connection still uses the buffer.
+        if let Ok(mut bytes) = bytes.try_into_mut() {
+            bytes[..].zeroize();
+        }
+        parsed.body = body?;
         issues.extend(checker.issues(&parsed.body));
         checker.respell_numbers(&mut parsed.body);
     } else if !cx.method.is_safe() && http_body::Body::size_hint(&body).lower() > 0 {

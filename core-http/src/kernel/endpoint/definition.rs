@@ -232,25 +232,26 @@ impl Row {
     /// Like [`Self::plain`], with a scope that reads the store. The unit of work that authorizes the caller has ended
     /// when the handler starts. For handlers that need several units, or that read for longer than a unit should last.
     #[must_use]
-    pub fn plain_with_scope<S, P, Q, A, H>(self, handler: H) -> Endpoint
+    pub fn plain_with_scope<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
-        S: OpenScope<Input<P, Q>>,
+        S: OpenScope<Input<P, Q, B>>,
         P: PathParams,
         Q: Shape,
+        B: Shape,
         A: Answer,
-        H: for<'a> PlainHandler<'a, S, P, Q, (), A>,
+        H: for<'a> PlainHandler<'a, S, P, Q, B, A>,
     {
         let handler = Arc::new(handler);
         let run = plain_run(move |cx, parsed| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let input: Input<P, Q> = parsed.input()?;
+                let input: Input<P, Q, B> = parsed.input()?;
                 let scope = authorize_in_own_unit(cx, &input).await?;
                 let answer = handler.call(cx, scope, input).await?;
                 answer.reply(cx.success)
             })
         });
-        Endpoint::new::<P, Q, (), A>(self, S::REQUIREMENT, Handler::Plain(run))
+        Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Plain(run))
     }
 
     /// Completes the row with a handler that receives the body unread, after the caller has been authorized.

@@ -184,10 +184,7 @@ async fn handle<'s>(
     let caller = identify(service, &mut parts).await?;
     let allowed = endpoint.requirement().check(&caller);
     allowed.map_err(|refusal| endpoint.row.replace_error(refusal))?;
-    let mut parsed = ParsedRequest {
-        path: params.ok_or(Error::NotFound("resource"))?,
-        ..ParsedRequest::default()
-    };
+    let mut parsed = ParsedRequest::of(params.ok_or(Error::NotFound("resource"))?);
     let cx = context(service, endpoint, &mut parts, caller, id);
     cx.ensure_acceptable(endpoint.content_types())?;
     if let Handler::Upload(run) = &endpoint.handler {

@@ -6,13 +6,14 @@ use std::any::TypeId;
 use core_domain::kernel::{Code, Error, Issue, Result};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use zeroize::Zeroize;
 
 use crate::kernel::request::check::Checker;
 use crate::kernel::request::input::{Input, PathParams};
 use crate::kernel::request::json::parse_strict;
 
 /// The validated values of a request. The typed input can be created from them any number of times.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ParsedRequest {
     /// The decoded path parameters.
     pub(crate) path: Vec<String>,
@@ -22,7 +23,32 @@ pub(crate) struct ParsedRequest {
     pub(crate) body: Value,
 }
 
+/// Overwrites the texts of the body, because it can contain passwords and secrets.
+impl Drop for ParsedRequest {
+    fn drop(&mut self) {
+        overwrite(&mut self.body);
+    }
+}
+
+fn overwrite(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(overwrite),
+        Value::Object(fields) => fields.values_mut().for_each(overwrite),
+        _ => {}
+    }
+}
+
 impl ParsedRequest {
+    /// Creates a request with these path parameters, without query and body.
+    pub(crate) const fn of(path: Vec<String>) -> Self {
+        Self {
+            path,
+            query: Value::Null,
+            body: Value::Null,
+        }
+    }
+
     /// Returns the typed path parameters.
     ///
     /// # Errors

@@ -2,8 +2,12 @@
 
 mod callers;
 mod deployments;
+mod features;
 mod harness;
 mod limits;
 mod lost_commit;
+mod plans;
+mod redeploys;
 mod room;
+mod secrets;
 mod uploads;

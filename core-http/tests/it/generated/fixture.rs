@@ -392,7 +392,17 @@ impl Fixture {
         let hold = hold.await;
         world.template("web").await;
         world.begin_session_of(&owner(platform)).await;
-        let deployment = world.deployment(platform, &operator()).await;
+        let staging = [("x-core-deploy-branch", "staging")];
+        let path = platform_path(platform, "/deploy");
+        let deployment = world.deploy(&path, &operator(), &staging).await;
+        let deployment = deployment.expect(202).text("deploymentId").to_owned();
+        let replaced = world.active_deployment(platform, "preview").await;
+        world.active_deployment(platform, "preview").await;
+        let live = world.active_deployment(platform, "production").await;
+        let worker = world
+            .active_worker(platform, &child, "engines-worker")
+            .await;
+        world.activate_feature(platform, &entity, "maps").await;
         for value in ["first", "second"] {
             let config = json!({ "configValue": { "theme": value } });
             let set = world.set_config(platform, "features", config).await;
@@ -400,6 +410,9 @@ impl Fixture {
         }
         world
             .set_secret_status(platform, &resource, "API_KEY", "set")
+            .await;
+        world
+            .set_secret_status(platform, &worker, "API_KEY", "set")
             .await;
         world.activate_feature(platform, &child, "search").await;
         let build = world
@@ -433,6 +446,10 @@ impl Fixture {
             ("holdId", hold),
             ("provisionJobId", job),
             ("deploymentId", deployment),
+            ("replacedId", replaced),
+            ("liveId", live),
+            ("workerId", worker),
+            ("platformFeatureId", "maps".to_owned()),
             ("configKey", "features".to_owned()),
             ("configVersion", "1".to_owned()),
             ("featureId", "search".to_owned()),

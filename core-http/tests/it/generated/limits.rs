@@ -37,6 +37,7 @@ const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
             "restorePlatform",
             "cancelPlatform",
             "rollBackConfig",
+            "pinDeployment",
             "rotateWebhookSecret",
             "recoverWebhook",
             "signOut",
@@ -124,6 +125,7 @@ const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
 const BY_HAND: &[(&str, &str)] = &[
     ("setResourceSecret", "registry::limits"),
     ("deploy", "registry::limits"),
+    ("setPlatformSecrets", "cli::secrets"),
     ("updateMemberRole", "iam::organization_limits"),
     ("mapRole", "iam::organization_limits"),
 ];
@@ -156,5 +158,5 @@ async fn every_endpoint_that_creates_records_has_a_limit_or_a_reason_for_none() 
         true
     })
     .await;
-    assert_eq!(checked, 110);
+    assert_eq!(checked, 116);
 }

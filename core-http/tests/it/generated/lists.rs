@@ -179,7 +179,7 @@ async fn every_list_can_be_paged_through_without_gaps_or_repetitions() {
         true
     })
     .await;
-    assert_eq!(checked, 28);
+    assert_eq!(checked, 29);
 }
 
 /// Returns the maximum of the `limit` parameter; `None` if its schema has no maximum.
@@ -255,5 +255,5 @@ async fn a_cursor_is_only_valid_for_its_own_list() {
         }
         fixture = case.fixture;
     }
-    assert_eq!(cursors.len(), 28);
+    assert_eq!(cursors.len(), 29);
 }

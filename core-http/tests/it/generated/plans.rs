@@ -179,6 +179,6 @@ async fn no_list_query_scans_a_table_or_sorts() {
         }
         fixture = case.fixture;
     }
-    assert_eq!(planned.len(), 212);
+    assert_eq!(planned.len(), 228);
     assert!(problems.is_empty(), "{problems:#?}");
 }

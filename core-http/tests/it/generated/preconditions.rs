@@ -59,7 +59,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
         true
     })
     .await;
-    assert_eq!(checked, 101);
+    assert_eq!(checked, 107);
 }
 
 /// Returns a different request to the same endpoint.
@@ -148,7 +148,7 @@ async fn if_match_changes_a_record_only_while_it_has_that_entity_tag() {
         true
     })
     .await;
-    assert_eq!(checked, 40);
+    assert_eq!(checked, 43);
 }
 
 /// Returns the entity tag of the record that the endpoint changes. It comes from the `GET` at the same path, or at the

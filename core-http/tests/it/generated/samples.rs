@@ -98,6 +98,13 @@ const OF_INSTALLATION: &[(&str, &str)] = &[
 const FROM_LINKS: &str =
     r#"{"callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#;
 
+/// A preview that a later one has replaced.
+const REPLACED: &[(&str, &str)] = &[("deploymentId", "replacedId")];
+
+/// A plan whose digest is that of an empty file.
+const PLAN: &str = r#"{"files": [{"path": "index.html", "size": 0,
+    "digest": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}"#;
+
 const CONFIG_VERSION: &[(&str, &str)] = &[("version", "configVersion")];
 
 /// Returns the samples of all endpoints of all services. Add a line here for each new endpoint.
@@ -228,7 +235,23 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("setProvisioningPlatformStatus", Service).body(r#"{"status": "suspended"}"#),
         // cli
         sample("deploy", Member),
+        sample("planDeployment", Member).body(PLAN),
+        sample("listDeployments", Member),
         sample("getDeployment", Member),
+        sample("followDeployment", Member).using(&[("deploymentId", "liveId")]),
+        sample("rollBackDeployment", Member).using(REPLACED),
+        sample("promoteDeployment", Member).using(REPLACED),
+        sample("pinDeployment", Member).using(&[("deploymentId", "liveId")]),
+        sample("unpinDeployment", Member).using(&[("deploymentId", "liveId")]),
+        sample("listPlatformFeatures", Member),
+        sample("activatePlatformFeature", Admin).body(r#"{"featureId": "chat"}"#),
+        sample("deactivatePlatformFeature", Admin)
+            .body(r#"{"featureId": "{platformFeatureId}"}"#),
+        sample("listPlatformSecrets", Member).query("resourceId={workerId}"),
+        sample("setPlatformSecrets", Admin).body(
+            r#"{"secrets": {"API_KEY": "value"}, "resourceId": "{workerId}"}"#,
+        ),
+        sample("deletePlatformSecret", Admin).query("resourceId={workerId}"),
         // stack registry
         sample("listStackTemplates", SignedIn),
         sample("createStackTemplate", Operator).body(r#"{"name": "brand-new"}"#),

@@ -100,6 +100,7 @@ async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_
         resource: worker.clone(),
         owner: platform.clone(),
         secrets: vec![("SIGNING_KEY".to_owned(), Secret::new("s"))],
+        deleted: Vec::new(),
     };
     world.provider.set_secrets(&secrets).await.unwrap();
     let older = json!({ "config": { "authVersion": 0, "theme": "dark" } });

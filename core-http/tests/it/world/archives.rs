@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::cli::SiteError;
+use core_domain::cli::{SiteError, SiteManifest};
 use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
 use core_domain::testing::MemorySite;
 
@@ -23,6 +23,20 @@ pub(crate) fn text_archives() -> Arc<dyn SiteArchives> {
 
 #[async_trait]
 impl SiteArchives for TextArchives {
+    async fn open_part(
+        &self,
+        mut upload: Box<dyn BlobReader>,
+        mut manifest: Box<dyn BlobReader>,
+    ) -> Result<Arc<dyn Site>, ArchiveError> {
+        let (mut bytes, mut json) = (Vec::new(), Vec::new());
+        upload.read_to_end(&mut bytes).unwrap();
+        manifest.read_to_end(&mut json).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let upload: MemorySite = text.lines().map(|line| (line, line)).collect();
+        let manifest = SiteManifest::from_json(&json).unwrap();
+        Ok(Arc::new(manifest.complete(Arc::new(upload))?))
+    }
+
     async fn open(&self, mut upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
         let mut bytes = Vec::new();
         upload.read_to_end(&mut bytes).unwrap();

@@ -32,6 +32,7 @@ use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, NoSupervisor, Outcome, Worker};
+use core_domain::use_case::registry::deployment::fail_stuck;
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
 use core_http::iam::{IamConfig, IamOptions};
@@ -84,9 +85,10 @@ pub(crate) struct World {
     pub(crate) _store_resources: Box<dyn Any + Send + Sync>,
 }
 
-/// The records and the time of a world in memory.
+/// The records, the provider and the time of a world in memory.
 pub(crate) struct WorldImage {
     rows: Arc<MemoryRows>,
+    provider: MemoryInfrastructure,
     now: Timestamp,
 }
 
@@ -221,13 +223,14 @@ impl World {
         }
     }
 
-    /// Returns the records and the time of a world in memory.
+    /// Returns the records, the provider and the time of a world in memory.
     pub(crate) fn image(&self) -> WorldImage {
         let StoreLocation::Process(rows) = &self.store_location else {
             panic!("the world is not in memory");
         };
         WorldImage {
             rows: rows.copy(),
+            provider: self.provider.copy(),
             now: self.clock.now(),
         }
     }
@@ -238,17 +241,19 @@ impl World {
         self.with_store(opened)
     }
 
-    /// Returns the same services with the records and the time of an image, an empty provider and an empty DNS.
+    /// Returns the same services with the records, the provider and the time of an image, and an empty DNS.
     pub(crate) fn with_image(self, image: &WorldImage) -> Self {
         self.clock.set(image.now);
-        self.with_store(OpenStore::over_memory(image.rows.copy()))
+        let world = self.with_store(OpenStore::over_memory(image.rows.copy()));
+        world.provider.replace_with(&image.provider);
+        world
     }
 
     fn with_store(mut self, opened: OpenStore) -> Self {
         self.store.exchange(opened.store);
         self.rows = opened.rows;
         self.store_location = opened.location;
-        self.provider = MemoryInfrastructure::default();
+        self.provider.replace_with(&MemoryInfrastructure::default());
         self.dns.clear();
         self
     }
@@ -327,6 +332,14 @@ impl World {
 
     pub(crate) async fn run_timers(&self) {
         self.worker().run_timers().await.unwrap();
+    }
+
+    /// Ends the deployments of other programs that were not updated for too long.
+    pub(crate) async fn fail_stuck_deployments(&self) {
+        let cx = Context::system(Arc::clone(&self.app.entropy));
+        let store = self.app.store.as_ref();
+        let failed = transact(store, |uow, _| Box::pin(fail_stuck(&cx, uow)));
+        failed.await.unwrap();
     }
 
     pub(crate) async fn operate(&self, job: &str, command: JobCommand) {

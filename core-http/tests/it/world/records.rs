@@ -7,7 +7,10 @@ use core_domain::iam::{Member, Organization, OrganizationType, RoleMappings};
 use core_domain::kernel::{
     Caller, MemberId, Membership, Name, OrganizationId, PlatformId, Role, SessionId, Slug, UserId,
 };
-use core_domain::port::{Mode, Repository, UnitOfWork, Within};
+use core_domain::port::{
+    Infrastructure, Mode, ObjectRequest, Repository, ResourceRef, UnitOfWork, Within,
+};
+use core_domain::registry::ResourceType;
 use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
@@ -118,6 +121,67 @@ impl World {
         let created = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         created.expect(201).id()
+    }
+
+    /// Creates a worker of an entity, active in the registry and at the provider. Returns the id of its resource.
+    pub(crate) async fn active_worker(
+        &self,
+        platform: &str,
+        entity: &str,
+        cf_name: &str,
+    ) -> String {
+        let path = platform_path(platform, &format!("/entities/{entity}/resources"));
+        let body = json!({ "stackId": "st1", "resourceType": "worker", "serviceName": "api", "cfName": cf_name,
+            "environment": "prod" });
+        let created = self.registry.post(&operator(), &path, body).await;
+        let id = created.expect(201).id();
+        let path = platform_path(platform, &format!("/resources/{id}"));
+        for status in ["provisioning", "active"] {
+            let change = json!({ "status": status });
+            let changed = self
+                .registry
+                .send(&operator(), "PATCH", &path, &[], change)
+                .await;
+            let _ = changed.expect(200);
+        }
+        self.create_worker_object(platform, cf_name).await;
+        id
+    }
+
+    /// Creates a worker at the provider.
+    pub(crate) async fn create_worker_object(&self, platform: &str, cf_name: &str) {
+        let request = ObjectRequest {
+            resource: ResourceRef {
+                resource_type: ResourceType::Worker,
+                name: cf_name.to_owned(),
+            },
+            owner: platform.to_owned(),
+            effect_key: cf_name.to_owned(),
+            config: json!({}),
+        };
+        self.provider.create(&request).await.unwrap();
+    }
+
+    /// Creates an active deployment of a branch, performed by another program. Advances the clock by a second.
+    pub(crate) async fn active_deployment(&self, platform: &str, branch: &str) -> String {
+        let path = platform_path(platform, "/deployments");
+        let key = format!("{branch}-{}", self.app.clock.now().millis());
+        let body = json!({ "idempotencyKey": key, "userId": "ci", "projectName": "site", "branch": branch });
+        let id = self
+            .registry
+            .post(&operator(), &path, body)
+            .await
+            .expect(201)
+            .id();
+        let path = platform_path(platform, &format!("/deployments/{id}"));
+        let change = json!({ "status": "active" });
+        let changed = self
+            .registry
+            .send(&operator(), "PATCH", &path, &[], change)
+            .await;
+        let _ = changed.expect(200);
+        self.tick(1);
+        id
     }
 
     pub(crate) async fn workspace_stack(&self, platform: &str, tenant: &str, name: &str) -> String {

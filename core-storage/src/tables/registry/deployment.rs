@@ -30,13 +30,21 @@ table! {
         updated_at: Time,
         content_hash: Opt<Text>,
         job_id: Opt<Text>,
+        message: Opt<Text>,
+        permalink: Opt<Text>,
+        source_id: Opt<Text>,
+        pinned_at: Opt<Time>,
     }
-    unique { idempotency_key: [platform_id, idempotency_key, user_id] }
+    unique {
+        idempotency_key: [platform_id, idempotency_key, user_id],
+        pinned: [platform_id] where [IndexPredicate::NotNull("pinned_at")]
+    }
     index {
         [platform_id, created_at],
         [platform_id, created_at] where [IN_FLIGHT],
         [platform_id, branch, created_at],
         [job_id, created_at],
+        [updated_at] where [IN_FLIGHT, IndexPredicate::IsNull("job_id")],
     }
     select deployments
 }
@@ -83,5 +91,16 @@ fn deployments(query: &DeploymentQuery) -> Select {
                 ]),
             ])),
         DeploymentQuery::OfJob(job) => deployments.filter(Filter::eq("job_id", job)),
+        DeploymentQuery::Listed { branch, status } => deployments
+            .filter_if(branch.as_ref().map(|branch| Filter::eq("branch", branch)))
+            .filter_if(status.as_ref().map(|status| Filter::eq("status", status))),
+        DeploymentQuery::ActiveOf(branch) => deployments
+            .filter(Filter::eq("branch", branch))
+            .filter(Filter::eq("status", &DeploymentStatus::Active)),
+        DeploymentQuery::Pinned => deployments.filter(Filter::NotNull("pinned_at")),
+        DeploymentQuery::Stuck { unchanged_since } => deployments
+            .filter(Filter::IsNull("job_id"))
+            .filter(in_flight())
+            .filter(Filter::lt("updated_at", *unchanged_since)),
     }
 }

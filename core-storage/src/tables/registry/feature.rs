@@ -2,7 +2,7 @@
 
 use core_domain::registry::{FeatureActivation, FeatureActivationQuery, FeatureStatus};
 
-use crate::codec::{Opt, Text, Time};
+use crate::codec::{Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{Tabular, table};
@@ -24,6 +24,7 @@ table! {
         service_url: Opt<Text>,
         package: Text,
         stack_id: Opt<Text>,
+        config: Opt<Json>,
     }
     unique { feature: [entity_id, environment, feature_id] }
     index { [platform_id, created_at], [platform_id, entity_id, created_at] }

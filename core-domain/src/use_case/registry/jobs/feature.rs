@@ -12,7 +12,8 @@ use super::removal::{Attempt, RemoveObjects, RemovesObjects, delete_resource, re
 use super::target::ensure_not_deleted;
 use crate::access::PlatformAccess;
 use crate::kernel::{
-    EntityId, Environment, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug, Stored,
+    EntityId, Environment, FeatureActivationId, JsonText, PlatformId, PlatformOwned, Result, Slug,
+    Stored,
 };
 use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
@@ -29,6 +30,9 @@ use crate::use_case::registry::{build, feature_state};
 const WORKER: &str = include_str!("js/feature.js");
 
 const MAIN_MODULE: &str = "feature.js";
+
+/// The module whose default export is the configuration of the feature.
+const CONFIG_MODULE: &str = "config.js";
 
 /// The name of the steps that create and remove the worker.
 const WORKER_STEP: &str = "worker";
@@ -114,10 +118,20 @@ impl CreatesObject<Activate> for FeatureWorker {
         cx.input.target.ensure_needed(cx).await
     }
 
-    async fn config(&self, _cx: &StepContext<'_, Activate>) -> Result<Value, StepError> {
+    async fn config(&self, cx: &StepContext<'_, Activate>) -> Result<Value, StepError> {
+        let (mut uow, platform) = cx.read().await?;
+        let feature = match platform {
+            Some(platform) => {
+                let features = platform.records::<FeatureActivation>(uow.as_mut());
+                features.find(&cx.input.target.activation_id).await?
+            }
+            None => None,
+        };
+        let config = feature.map(|feature| feature.effective_config());
+        let config = config.unwrap_or_else(|| JsonText::of(&json!({})));
         Ok(json!({
             "mainModule": MAIN_MODULE,
-            "modules": { MAIN_MODULE: WORKER },
+            "modules": { MAIN_MODULE: WORKER, CONFIG_MODULE: config_module(&config) },
             "bindings": [],
         }))
     }
@@ -165,6 +179,13 @@ impl CreatesObject<Activate> for FeatureWorker {
         let feature = feature_of_job(&cx.scope, uow, cx.job, &cx.input.target).await?;
         Ok(feature.is_some())
     }
+}
+
+/// Returns the source of the module that exports the configuration. The configuration is parsed at run time, because a
+/// field `__proto__` has another meaning in an object literal.
+fn config_module(config: &JsonText) -> String {
+    let text = JsonText::of(config.as_str());
+    format!("export default JSON.parse({});\n", text.as_str())
 }
 
 /// Returns the job's feature; `None` if the feature now belongs to another job or has ended.

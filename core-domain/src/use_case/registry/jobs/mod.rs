@@ -25,6 +25,7 @@ mod platform_provision;
 mod platform_reconcile;
 mod reconcile_hostnames;
 mod reconcile_report;
+mod reconcile_secrets;
 mod removal;
 mod remove_entity;
 mod stack;

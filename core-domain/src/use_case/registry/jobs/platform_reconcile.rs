@@ -1,6 +1,6 @@
 //! `platform.reconcile`: compares the registry records of a platform with the objects at the provider.
 //!
-//! It has one step for each resource type, one for DNS records and one for custom domains. On request it repairs the
+//! It has one step for each resource type, one for DNS records, one for custom domains and one for secrets. On request it repairs the
 //! differences. Objects that store data are only removed if that was requested explicitly. Objects that never had a
 //! resource and are no default resources are only reported.
 
@@ -13,6 +13,7 @@ use super::object::{CreatedObject, ObjectProperties, ObjectRecords, upsert_resou
 use super::platform_object::{PlatformEnvironment, PlatformObject};
 use super::reconcile_hostnames::{CompareHostnames, CustomDomains, DnsRecords};
 use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
+use super::reconcile_secrets::CompareSecrets;
 use super::target::ensure_not_deleted;
 use crate::access::{Batches, PlatformWriter};
 use crate::kernel::{Environment, ResourceId, Result, Stored};
@@ -41,7 +42,7 @@ impl ComparesResources for Reconcile {
 impl JobKind for Reconcile {
     const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform.reconcile";
-    const VERSION: i64 = 2;
+    const VERSION: i64 = 3;
     type Input = Reconciliation;
 
     fn steps() -> Steps<Self> {
@@ -50,6 +51,7 @@ impl JobKind for Reconcile {
         resources
             .step(CompareHostnames(DnsRecords))
             .step(CompareHostnames(CustomDomains))
+            .step(CompareSecrets)
     }
 }
 

@@ -235,6 +235,7 @@ async fn activate_feature(
         feature_id: asked.id.clone(),
         version: asked.version.clone(),
         environment: target.environment,
+        config: None,
     };
     let by = ActivationOrigin {
         stack_id: Some(&target.stack_instance_id),
@@ -294,7 +295,7 @@ impl JobStep<StackActivate> for MakeFeature {
         let Some(known) = known else {
             return Ok(Observation::Absent);
         };
-        let is_there = feature_state::is_active_or_pending(&known, &asked.version)?;
+        let is_there = feature_state::is_active_or_pending(&known, &asked.version, None)?;
         match known.status {
             FeatureStatus::Active if is_there => Ok(Observation::Present(made_feature(asked))),
             FeatureStatus::Pending | FeatureStatus::Deactivating => Err(StepError::Wait {
