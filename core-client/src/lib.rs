@@ -26,6 +26,7 @@
 mod call;
 mod calls;
 mod client;
+mod clock;
 #[cfg(test)]
 mod contract;
 mod credential;
@@ -37,6 +38,7 @@ mod secret;
 pub mod types;
 
 pub use client::{Client, ClientBuilder};
+pub use clock::{Clock, SystemClock};
 pub use credential::{Credential, TokenSource};
 pub use error::{ApiError, Error, Issue, Result, TransportError, TransportStage};
 pub use net::event_stream::EventStream;
