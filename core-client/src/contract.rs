@@ -1,6 +1,6 @@
 //! Compares the operations of the client with the OpenAPI documents of the server.
 //!
-//! A request body may only have documented fields, and must have the required ones. A response may have any documented
+//! A request body has only documented fields, and has all required ones. A response may have any documented
 //! fields; the client must accept every documented value of the fields that it reads.
 
 use std::any::type_name;

@@ -47,17 +47,17 @@ operations! {
     WHOAMI "whoami":
         POST Iam "/api/v1/cli/whoami" (NoBody) -> JsonReply<Whoami>;
 
-    /// Lists platforms.
+    /// Lists the platforms of the caller.
     LIST_PLATFORMS "list_platforms":
         GET Registry "/api/v1/platforms" query["limit", "cursor"] (NoBody) -> JsonReply<TotalList<Platform>>;
     /// Returns a platform.
     GET_PLATFORM "get_platform":
         GET Registry "/api/v1/platforms/{platformId}" (NoBody) -> JsonReply<Platform>;
-    /// Lists entities.
+    /// Lists the entities of a platform.
     LIST_ENTITIES "list_entities":
         GET Registry "/api/v1/platforms/{platformId}/entities" query["limit", "cursor", "type"]
             (NoBody) -> JsonReply<TotalList<Entity>>;
-    /// Lists resources.
+    /// Lists the resources of a platform.
     LIST_RESOURCES "list_resources":
         GET Registry "/api/v1/platforms/{platformId}/resources" query["limit", "cursor"]
             (NoBody) -> JsonReply<TotalList<Resource>>;
@@ -70,7 +70,7 @@ operations! {
     PLAN_DEPLOYMENT "plan_deployment":
         POST Cli "/api/v1/platforms/{platformId}/deploy/plan"
             (JsonBody<PlanDeployment>) -> JsonReply<DeploymentPlan>;
-    /// Lists deployments.
+    /// Lists the deployments of a platform.
     LIST_DEPLOYMENTS "list_deployments":
         GET Cli "/api/v1/platforms/{platformId}/deployments" query["branch", "status", "limit", "cursor"]
             (NoBody) -> JsonReply<CursorList<Deployment>>;
@@ -99,7 +99,7 @@ operations! {
         GET Cli "/api/v1/platforms/{platformId}/deployments/{deploymentId}/events"
             headers["last-event-id"] (NoBody) -> EventsReply<DeploymentProgress>;
 
-    /// Lists features.
+    /// Lists the features of a platform.
     LIST_FEATURES "list_features":
         GET Cli "/api/v1/platforms/{platformId}/features" (NoBody) -> JsonReply<CompleteList<Feature>>;
     /// Activates a feature.
@@ -115,7 +115,7 @@ operations! {
     LIST_SECRETS "list_secrets":
         GET Cli "/api/v1/platforms/{platformId}/secrets" query["resourceId"]
             (NoBody) -> JsonReply<CompleteList<SecretRecord>>;
-    /// Sets secrets.
+    /// Sets secrets of a platform.
     SET_SECRETS "set_secrets":
         POST Cli "/api/v1/platforms/{platformId}/secrets"
             headers["idempotency-key"] (JsonBody<SetSecrets>) -> JsonReply<SecretOutcome>;
@@ -154,7 +154,7 @@ operations! {
         POST Registry "/api/v1/platforms/{platformId}/stacks/{stackId}/dns"
             headers["idempotency-key"] (JsonBody<CreateDnsRecord>) -> JsonReply<DnsRecord>;
 
-    /// Lists jobs.
+    /// Lists the jobs of a platform.
     LIST_JOBS "list_jobs":
         GET Provisioning "/api/v1/provision/jobs" query["platformId", "status", "limit", "cursor"]
             (NoBody) -> JsonReply<TotalList<Job>>;

@@ -28,7 +28,7 @@ impl Client {
     pub async fn activate_stack(&self, stack: &ActivateStack) -> Result<JobRef> {
         match self.call(ACTIVATE_STACK, &[]).send(stack).await? {
             JobOrPlan::Job(job) => Ok(job),
-            JobOrPlan::Plan(_) => Err(unexpected("a plan instead of a job")),
+            JobOrPlan::Plan(_) => Err(unexpected_reply("a plan instead of a job")),
         }
     }
 
@@ -40,7 +40,7 @@ impl Client {
         let call = self.call(ACTIVATE_STACK, &[]).query("dryRun", Some(true));
         match call.send(stack).await? {
             JobOrPlan::Plan(dry_run) => Ok(dry_run.plan),
-            JobOrPlan::Job(_) => Err(unexpected("a job instead of a plan")),
+            JobOrPlan::Job(_) => Err(unexpected_reply("a job instead of a plan")),
         }
     }
 
@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-fn unexpected(problem: &str) -> Error {
+fn unexpected_reply(problem: &str) -> Error {
     Error::Decode {
         operation: ACTIVATE_STACK.name,
         problem: problem.to_owned(),

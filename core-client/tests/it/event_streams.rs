@@ -47,7 +47,7 @@ async fn a_broken_stream_continues_after_the_last_received_event() {
     for id in ["1", "2", "3"] {
         assert_eq!(lines.next().await.unwrap().unwrap().id, id);
     }
-    let received = server.received();
+    let received = server.requests();
     assert_eq!(received[0].header("last-event-id"), "");
     assert_eq!(received[1].header("last-event-id"), "2");
 }
@@ -66,7 +66,7 @@ async fn a_stream_without_follow_ends_with_the_response() {
     );
     assert_eq!(lines.next().await.unwrap(), None);
     assert_eq!(
-        server.received()[0].target,
+        server.requests()[0].target,
         "/api/v1/cli/platforms/p-1/logs?follow=false&tail=100"
     );
 }
@@ -118,7 +118,7 @@ async fn a_server_that_only_ends_streams_is_not_asked_forever() {
         .await
         .unwrap();
     assert!(lines.next().await.is_err());
-    assert!(server.received().len() < 20);
+    assert!(server.requests().len() < 20);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 /// A request that the server received.
 #[derive(Clone, Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
     /// The path with the query string.
     pub(crate) target: String,
@@ -25,7 +25,7 @@ pub(crate) struct Received {
     pub(crate) body: Bytes,
 }
 
-impl Received {
+impl ReceivedRequest {
     /// Returns a header; empty if it is absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
@@ -89,18 +89,20 @@ impl FakeReply {
 #[derive(Debug)]
 pub(crate) struct FakeServer {
     pub(crate) url: String,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-type Answer = dyn Fn(&Received) -> FakeReply + Send + Sync;
+type Answer = dyn Fn(&ReceivedRequest) -> FakeReply + Send + Sync;
 
 impl FakeServer {
     /// Starts a server that responds by this function.
-    pub(crate) fn start(answer: impl Fn(&Received) -> FakeReply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(
+        answer: impl Fn(&ReceivedRequest) -> FakeReply + Send + Sync + 'static,
+    ) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let received = Arc::<Mutex<Vec<Received>>>::default();
+        let received = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
         let (answer, log): (Arc<Answer>, _) = (Arc::new(answer), Arc::clone(&received));
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -124,7 +126,7 @@ impl FakeServer {
     }
 
     /// Returns the requests so far.
-    pub(crate) fn received(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.received.lock().unwrap().clone()
     }
 }
@@ -132,7 +134,7 @@ impl FakeServer {
 async fn serve(
     listener: std::net::TcpListener,
     answer: Arc<Answer>,
-    log: Arc<Mutex<Vec<Received>>>,
+    log: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) {
     let listener = TcpListener::from_std(listener).unwrap();
     loop {
@@ -142,7 +144,7 @@ async fn serve(
             let (answer, log) = (Arc::clone(&answer), Arc::clone(&log));
             async move {
                 let (parts, body) = request.into_parts();
-                let received = Received {
+                let received = ReceivedRequest {
                     method: parts.method,
                     target: parts.uri.path_and_query().unwrap().to_string(),
                     headers: parts.headers,

@@ -34,7 +34,7 @@ fn platforms() -> FakeReply {
     )
 }
 
-fn activated() -> FakeReply {
+fn activation_reply() -> FakeReply {
     FakeReply::json(
         202,
         &json!({ "status": "activated", "featureId": "search", "version": "1.0.0" }),
@@ -61,7 +61,7 @@ async fn a_list_has_its_records_and_the_cursor_of_the_next_page() {
         (list.data[0].slug.as_str(), list.cursor.as_deref()),
         ("engines", Some("c-2"))
     );
-    let request = &server.received()[0];
+    let request = &server.requests()[0];
     assert_eq!(
         (request.method.as_str(), request.target.as_str()),
         ("GET", "/api/v1/platforms?limit=1&cursor=a%20b")
@@ -76,18 +76,19 @@ async fn a_read_is_repeated_after_a_temporary_failure() {
         .list_platforms(&PageQuery::default())
         .await
         .unwrap();
-    assert_eq!(server.received().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn a_repeated_write_has_the_same_idempotency_key() {
-    let server = FakeServer::with_replies([FakeReply::error(502, "UPSTREAM_ERROR"), activated()]);
+    let server =
+        FakeServer::with_replies([FakeReply::error(502, "UPSTREAM_ERROR"), activation_reply()]);
     client(&server)
         .activate_feature("p-1", &feature())
         .await
         .unwrap();
     let keys: Vec<_> = server
-        .received()
+        .requests()
         .iter()
         .map(|request| request.header("idempotency-key").to_owned())
         .collect();
@@ -98,11 +99,11 @@ async fn a_repeated_write_has_the_same_idempotency_key() {
 
 #[tokio::test]
 async fn two_writes_have_different_idempotency_keys() {
-    let server = FakeServer::with_replies([activated()]);
+    let server = FakeServer::with_replies([activation_reply()]);
     let client = client(&server);
     client.activate_feature("p-1", &feature()).await.unwrap();
     client.activate_feature("p-1", &feature()).await.unwrap();
-    let received = server.received();
+    let received = server.requests();
     assert_ne!(
         received[0].header("idempotency-key"),
         received[1].header("idempotency-key")
@@ -116,7 +117,7 @@ async fn the_client_stops_after_the_last_attempt() {
         .list_platforms(&PageQuery::default())
         .await
         .unwrap_err();
-    assert_eq!((error.status(), server.received().len()), (Some(503), 3));
+    assert_eq!((error.status(), server.requests().len()), (Some(503), 3));
 }
 
 #[tokio::test]
@@ -131,7 +132,7 @@ async fn a_pause_longer_than_allowed_is_returned_to_the_caller() {
         error.api().unwrap().retry_after,
         Some(Duration::from_secs(3600))
     );
-    assert_eq!(server.received().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -207,7 +208,7 @@ async fn a_refused_token_is_replaced_once() {
         .build()
         .unwrap();
     client.list_platforms(&PageQuery::default()).await.unwrap();
-    assert_eq!(server.received().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -221,7 +222,7 @@ async fn a_second_refusal_is_final() {
         .list_platforms(&PageQuery::default())
         .await
         .unwrap_err();
-    assert_eq!((error.status(), server.received().len()), (Some(401), 2));
+    assert_eq!((error.status(), server.requests().len()), (Some(401), 2));
 }
 
 #[tokio::test]
@@ -233,7 +234,7 @@ async fn api_keys_and_bearer_tokens_have_their_own_headers() {
         let server = FakeServer::with_replies([platforms()]);
         let client = Client::builder(&server.url).token(token).build().unwrap();
         client.list_platforms(&PageQuery::default()).await.unwrap();
-        assert_eq!(server.received()[0].header(name), value);
+        assert_eq!(server.requests()[0].header(name), value);
     }
 }
 
@@ -250,7 +251,7 @@ async fn oauth_requests_are_forms() {
         .await
         .unwrap();
     assert_eq!(tokens.refresh_token.expose(), "crt_2");
-    let request = &server.received()[0];
+    let request = &server.requests()[0];
     assert_eq!(
         request.header("content-type"),
         "application/x-www-form-urlencoded"

@@ -16,7 +16,7 @@ fn client(server: &FakeServer) -> Client {
         .unwrap()
 }
 
-fn queued() -> FakeReply {
+fn deploy_reply() -> FakeReply {
     FakeReply::json(
         202,
         &json!({ "deploymentId": "d-1", "status": "queued", "projectName": "site" }),
@@ -25,7 +25,8 @@ fn queued() -> FakeReply {
 
 #[tokio::test]
 async fn an_upload_is_sent_again_after_a_temporary_failure() {
-    let server = FakeServer::with_replies([FakeReply::error(503, "SERVICE_UNAVAILABLE"), queued()]);
+    let server =
+        FakeServer::with_replies([FakeReply::error(503, "SERVICE_UNAVAILABLE"), deploy_reply()]);
     let archive = Upload::from_writer("application/x-tar", |body| body.write_all(&[7; 300_000]));
     let options = DeployOptions {
         branch: Some("redesign".to_owned()),
@@ -37,7 +38,7 @@ async fn an_upload_is_sent_again_after_a_temporary_failure() {
         .await
         .unwrap();
     assert_eq!(deployment.deployment_id, "d-1");
-    let received = server.received();
+    let received = server.requests();
     assert_eq!(received.len(), 2);
     assert_eq!(received[0].body.len(), 300_000);
     assert_eq!(received[0].body, received[1].body);
@@ -54,7 +55,7 @@ async fn an_upload_is_sent_again_after_a_temporary_failure() {
 
 #[tokio::test]
 async fn an_upload_that_cannot_be_read_is_not_repeated() {
-    let server = FakeServer::with_replies([queued()]);
+    let server = FakeServer::with_replies([deploy_reply()]);
     let archive = Upload::from_writer("application/x-tar", |body| {
         body.write_all(&[7; 300_000])?;
         Err(std::io::Error::other("index.html has changed"))

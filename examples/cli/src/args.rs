@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use core_client::Credential;
 use core_client::types::deployment::DeploymentStatus;
 use core_client::types::job::JobStatus;
 
@@ -50,7 +51,18 @@ pub(crate) struct GlobalArgs {
         hide = true,
         hide_env_values = true
     )]
-    pub(crate) token: Option<String>,
+    pub(crate) token: Option<TokenOption>,
+}
+
+/// The value of `CORE_TOKEN`. An empty value, as CI systems set it for a missing secret, counts as none.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenOption(pub(crate) Option<Credential>);
+
+impl From<&str> for TokenOption {
+    fn from(text: &str) -> Self {
+        let text = text.trim();
+        Self((!text.is_empty()).then(|| Credential::from_text(text)))
+    }
 }
 
 /// The format of the result.
@@ -58,7 +70,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum OutputFormat {
     /// One JSON document; streams have one per line.
     Json,
-    /// Text for people.
+    /// Text for people, as aligned columns.
     Table,
 }
 
@@ -70,7 +82,7 @@ pub(crate) enum Command {
     Logout,
     /// Print the signed-in person, platform and role.
     Whoami,
-    /// List the platforms.
+    /// List the platforms of your organization.
     Platforms,
     /// Choose the platform of this folder, and write it to core.toml.
     Link(LinkArgs),
@@ -101,12 +113,12 @@ pub(crate) enum Command {
     Jobs(JobsCommand),
     /// Print the log lines of workers and sites.
     Logs(LogsArgs),
-    /// Activate stacks.
+    /// Activate stacks on the platform.
     #[command(subcommand)]
     Stacks(StacksCommand),
     /// Print the completions for a shell.
     Completions {
-        /// The shell.
+        /// The shell for which completions are printed.
         shell: Shell,
     },
 }
@@ -221,7 +233,7 @@ pub(crate) enum SecretsCommand {
         #[command(flatten)]
         scope: SecretScope,
     },
-    /// Delete a secret.
+    /// Delete a secret from the platform.
     Delete {
         /// The name of the secret.
         #[arg(value_name = "NAME")]
@@ -246,9 +258,9 @@ pub(crate) struct FeaturesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FeaturesCommand {
-    /// List the features.
+    /// List the features of the platform.
     List,
-    /// Activate a feature.
+    /// Activate a feature on the platform.
     Activate {
         /// The id of the feature.
         #[arg(value_name = "FEATURE")]
@@ -260,7 +272,7 @@ pub(crate) enum FeaturesCommand {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Deactivate a feature.
+    /// Deactivate a feature of the platform.
     Deactivate {
         /// The id of the feature.
         #[arg(value_name = "FEATURE")]
@@ -279,11 +291,11 @@ pub(crate) enum DomainsCommand {
         #[arg(long, value_name = "HOSTNAME")]
         target: Option<String>,
     },
-    /// List the hostnames.
+    /// List the hostnames of the platform and its customers.
     List,
     /// Print the DNS records that a hostname still needs. The exit code is 1 unless the hostname is served.
     Check {
-        /// The hostname.
+        /// The hostname to look up.
         #[arg(value_name = "HOSTNAME")]
         hostname: String,
     },

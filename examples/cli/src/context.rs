@@ -27,7 +27,7 @@ const ID_LENGTH: usize = 36;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) output: Output,
-    /// Whether questions are answered with yes.
+    /// True if every question is answered with yes.
     pub(crate) yes: bool,
     pub(crate) config_folder: PathBuf,
     pub(crate) profiles: Profiles,
@@ -72,12 +72,7 @@ impl Context {
                 .or_else(|| of_project(|project| project.platform.clone())),
             project,
             clock: Arc::new(SystemClock),
-            credential: args
-                .token
-                .as_deref()
-                .map(str::trim)
-                .filter(|text| !text.is_empty())
-                .map(Credential::from_text),
+            credential: args.token.and_then(|token| token.0),
         })
     }
 

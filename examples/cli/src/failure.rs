@@ -15,7 +15,7 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 pub(crate) enum FailureKind {
     /// The reader of the output has closed it, which is no error.
     ClosedOutput = 0,
-    /// Any other failure.
+    /// A failure of any other kind.
     Other = 1,
     /// The command line, `core.toml` or an input is invalid.
     Usage = 2,

@@ -12,7 +12,7 @@ use crate::failure::{Failure, FailureKind, Result};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     format: OutputFormat,
-    /// Whether standard error is a terminal that may show progress.
+    /// True if standard error is a terminal, on which progress bars are drawn.
     is_interactive: bool,
 }
 

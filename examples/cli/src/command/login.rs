@@ -62,7 +62,7 @@ fn warn_about_plain_http(context: &Context) {
     }
 }
 
-/// Returns a client for the IAM of the gateway: at the given address, that of the profile, behind the gateway, or on the
+/// Returns a client for the IAM of the gateway: at the given address, that of the profile, below the gateway, or on the
 /// next port of this machine, where `core-server` starts it.
 async fn find_iam(context: &Context, given: Option<&str>) -> Result<Client> {
     if let Some(url) = given {
@@ -76,11 +76,11 @@ async fn find_iam(context: &Context, given: Option<&str>) -> Result<Client> {
         let host = context.api_url.strip_suffix(&port.to_string())?;
         Some(format!("{host}{}", port.checked_add(1)?))
     });
-    let behind_gateway = None;
+    let below_gateway = None;
     let candidates = of_profile
         .map(Some)
         .into_iter()
-        .chain([behind_gateway])
+        .chain([below_gateway])
         .chain(next_port.map(Some));
     for candidate in candidates {
         let mut builder = context.client_builder();

@@ -22,7 +22,7 @@ pub(crate) struct Profiles {
     profiles: BTreeMap<String, Profile>,
 }
 
-/// An installation.
+/// An installation of the suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {

@@ -11,8 +11,8 @@ use crate::failure::{Failure, Result};
 /// The file with further patterns, in the syntax of `.gitignore`.
 const FILE_NAME: &str = ".coreignore";
 
-/// The patterns that always hold, unless `.coreignore` negates them with `!`. The first line is that of `wrangler`. The
-/// second has files that may contain secrets.
+/// The patterns that always hold, unless `.coreignore` negates them with `!`. The first four are
+/// left out by `wrangler` as well. The others are files that often contain secrets.
 const DEFAULT_PATTERNS: &[&str] = &[
     ".git",
     "node_modules",

@@ -15,7 +15,7 @@ fn set_secrets() -> FakeServer {
 }
 
 fn sent_secrets(server: &FakeServer) -> Value {
-    serde_json::from_slice::<Value>(&server.received()[0].body).unwrap()["secrets"].clone()
+    serde_json::from_slice::<Value>(&server.requests()[0].body).unwrap()["secrets"].clone()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn an_invalid_name_of_a_secret_is_refused_without_a_request() {
     Program::new()
         .run_with_input(&server, &["secrets", "set", "api-key"], "x")
         .expect(2);
-    assert!(server.received().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn features_are_listed_and_activated() {
     program
         .run_at(&server, &["features", "activate", "search", "1.0.0"])
         .expect(0);
-    let body: Value = serde_json::from_slice(&server.received()[1].body).unwrap();
+    let body: Value = serde_json::from_slice(&server.requests()[1].body).unwrap();
     assert_eq!(body, json!({ "featureId": "search", "version": "1.0.0" }));
 }
 
@@ -224,7 +224,7 @@ fn logs_are_one_json_document_per_line() {
         .expect(0);
     assert_eq!(run.stdout.lines().count(), 2);
     assert!(
-        server.received()[0]
+        server.requests()[0]
             .target
             .ends_with("/logs?follow=false&tail=2")
     );
@@ -256,7 +256,7 @@ fn a_dry_run_prints_the_plan_of_a_stack() {
         run.stdout
     );
     assert!(
-        server.received()[1]
+        server.requests()[1]
             .target
             .ends_with("/stack/activate?dryRun=true")
     );

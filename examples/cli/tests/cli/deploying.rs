@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::fake::{AfterBody, FakeReply, FakeServer, Received};
+use crate::fake::{AfterBody, FakeReply, FakeServer, ReceivedRequest};
 use crate::program::{PLATFORM, Program, route, routes};
 
 /// A program in a folder with a site of three files.
@@ -29,7 +29,7 @@ fn plan(missing: &[&str]) -> FakeReply {
     )
 }
 
-fn queued() -> FakeReply {
+fn deploy_reply() -> FakeReply {
     FakeReply::json(
         202,
         &json!({ "deploymentId": "d-1", "status": "queued", "projectName": "site" }),
@@ -81,7 +81,7 @@ fn server(
 }
 
 /// Returns the files of an uploaded archive.
-fn unpack(request: &Received) -> BTreeMap<String, String> {
+fn unpack(request: &ReceivedRequest) -> BTreeMap<String, String> {
     assert_eq!(request.header("content-type"), "application/gzip");
     let mut archive = tar::Archive::new(GzDecoder::new(&*request.body));
     let mut files = BTreeMap::new();
@@ -99,7 +99,7 @@ fn unpack(request: &Received) -> BTreeMap<String, String> {
 fn only_the_missing_files_are_sent() {
     let (program, server) = (
         program_with_site(),
-        server(&["css/site.css"], "active", queued),
+        server(&["css/site.css"], "active", deploy_reply),
     );
     let run = program
         .run_at(&server, &["deploy", "dist", "--message", "a & b"])
@@ -114,7 +114,7 @@ fn only_the_missing_files_are_sent() {
         "{}",
         run.stderr
     );
-    let received = server.received();
+    let received = server.requests();
     let list: Value = serde_json::from_slice(&received[0].body).unwrap();
     let paths: Vec<_> = list["files"]
         .as_array()
@@ -140,14 +140,14 @@ fn only_the_missing_files_are_sent() {
 
 #[test]
 fn an_unchanged_site_sends_an_empty_archive() {
-    let (program, server) = (program_with_site(), server(&[], "active", queued));
+    let (program, server) = (program_with_site(), server(&[], "active", deploy_reply));
     program.run_at(&server, &["deploy", "dist"]).expect(0);
-    assert!(unpack(&server.received()[1]).is_empty());
+    assert!(unpack(&server.requests()[1]).is_empty());
 }
 
 #[test]
 fn the_production_branch_and_the_folder_come_from_core_toml() {
-    let (program, server) = (program_with_site(), server(&[], "active", queued));
+    let (program, server) = (program_with_site(), server(&[], "active", deploy_reply));
     program.write(
         "core.toml",
         "site = \"dist\"\nproduction_branch = \"main\"\n",
@@ -158,7 +158,7 @@ fn the_production_branch_and_the_folder_come_from_core_toml() {
     program
         .run_at(&server, &["deploy", "--branch", "redesign"])
         .expect(0);
-    let received = server.received();
+    let received = server.requests();
     let uploads = received
         .iter()
         .filter(|request| route(request).ends_with("/deploy"));
@@ -173,14 +173,14 @@ fn a_server_without_plans_gets_the_complete_site() {
     let program = program_with_site();
     let server = FakeServer::start(|request| match route(request).as_str() {
         "GET /api/v1/platforms/P" => FakeReply::error(403, "FORBIDDEN"),
-        "POST /api/v1/cli/platforms/P/deploy" => queued(),
+        "POST /api/v1/cli/platforms/P/deploy" => deploy_reply(),
         "GET /api/v1/cli/platforms/P/deployments/d-1" => {
             FakeReply::json(200, &deployment("d-1", "active"))
         }
         _ => FakeReply::error(404, "NOT_FOUND"),
     });
     program.run_at(&server, &["deploy", "dist"]).expect(0);
-    let received = server.received();
+    let received = server.requests();
     let upload = received
         .iter()
         .find(|request| route(request).ends_with("/deploy"))
@@ -210,7 +210,7 @@ fn contents_that_disappeared_are_planned_again() {
         let mut attempts = attempts.lock().unwrap();
         *attempts += 1;
         if *attempts > 1 {
-            return queued();
+            return deploy_reply();
         }
         let error = json!({ "code": "CONFLICT", "message": "Gone.", "requestId": "r", "details": { "missing": ["about.html"] } });
         FakeReply::json(409, &json!({ "error": error }))
@@ -241,7 +241,7 @@ fn a_rate_limit_is_waited_for() {
         *attempts += 1;
         match *attempts {
             1 => FakeReply::error(429, "RATE_LIMITED").header("retry-after", "0"),
-            _ => queued(),
+            _ => deploy_reply(),
         }
     };
     let (program, server) = (
@@ -251,7 +251,7 @@ fn a_rate_limit_is_waited_for() {
     program
         .run_at(&server, &["deploy", "dist", "--no-wait"])
         .expect(0);
-    let received = server.received();
+    let received = server.requests();
     assert_eq!(received[1].body, received[2].body);
     assert_eq!(
         received[1].header("idempotency-key"),
@@ -261,7 +261,7 @@ fn a_rate_limit_is_waited_for() {
 
 #[test]
 fn a_failed_deployment_exits_with_its_reason() {
-    let (program, server) = (program_with_site(), server(&[], "failure", queued));
+    let (program, server) = (program_with_site(), server(&[], "failure", deploy_reply));
     let run = program
         .run_at(&server, &["deploy", "dist", "--output", "json"])
         .expect(1);
@@ -278,7 +278,7 @@ fn a_lost_stream_of_events_continues_until_the_deployment_has_ended() {
     let streams = Mutex::new(0);
     let server = FakeServer::start(move |request| match route(request).as_str() {
         "POST /api/v1/cli/platforms/P/deploy/plan" => plan(&[]),
-        "POST /api/v1/cli/platforms/P/deploy" => queued(),
+        "POST /api/v1/cli/platforms/P/deploy" => deploy_reply(),
         "GET /api/v1/cli/platforms/P/deployments/d-1/events" => {
             let mut streams = streams.lock().unwrap();
             *streams += 1;
@@ -292,7 +292,7 @@ fn a_lost_stream_of_events_continues_until_the_deployment_has_ended() {
     program_with_site()
         .run_at(&server, &["deploy", "dist"])
         .expect(0);
-    let received = server.received();
+    let received = server.requests();
     let streams = received
         .iter()
         .filter(|request| route(request).ends_with("/events"));
@@ -304,10 +304,13 @@ fn a_lost_stream_of_events_continues_until_the_deployment_has_ended() {
 
 #[test]
 fn a_folder_without_front_page_is_refused_without_a_request() {
-    let (program, server) = (program_with_site(), FakeServer::with_replies([queued()]));
+    let (program, server) = (
+        program_with_site(),
+        FakeServer::with_replies([deploy_reply()]),
+    );
     let run = program.run_at(&server, &["deploy", "."]).expect(2);
     assert!(run.stderr.contains("index.html"), "{}", run.stderr);
-    assert!(server.received().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]
@@ -336,7 +339,7 @@ fn production() -> FakeReply {
 fn releasing_server() -> FakeServer {
     FakeServer::start(|request| match route(request).as_str() {
         "GET /api/v1/cli/platforms/P/deployments" => production(),
-        route if route.ends_with("/rollback") => queued(),
+        route if route.ends_with("/rollback") => deploy_reply(),
         route if route.ends_with("/pin") => FakeReply::json(200, &deployment("d-4", "active")),
         _ => FakeReply::error(404, "NOT_FOUND"),
     })
@@ -361,7 +364,7 @@ fn a_rollback_needs_a_confirmation() {
         .run_at(&server, &["rollback", "d-1"])
         .expect(2);
     assert!(run.stderr.contains("--yes"), "{}", run.stderr);
-    assert!(server.received().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]

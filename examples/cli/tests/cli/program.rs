@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::fake::{FakeReply, FakeServer, Received};
+use crate::fake::{FakeReply, FakeServer, ReceivedRequest};
 
 /// A folder in which the program runs, and its configuration.
 pub(crate) struct Program {
@@ -160,14 +160,14 @@ pub(crate) const PLATFORM: &str = "019a5b1e-7c20-7d3e-9b4a-5f6c7d8e9f01";
 pub(crate) const FAR: u64 = 9_999_999_999;
 
 /// Returns the method and the path of a request, with `P` for the platform and without the query string.
-pub(crate) fn route(request: &Received) -> String {
+pub(crate) fn route(request: &ReceivedRequest) -> String {
     let path = request.target.split('?').next().unwrap();
     format!("{} {}", request.method, path.replace(PLATFORM, "P"))
 }
 
 /// Returns the routes of all requests to a server.
 pub(crate) fn routes(server: &FakeServer) -> Vec<String> {
-    server.received().iter().map(route).collect()
+    server.requests().iter().map(route).collect()
 }
 
 /// The response of `whoami`.

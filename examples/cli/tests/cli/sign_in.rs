@@ -82,7 +82,7 @@ fn login_waits_for_the_approval_and_stores_the_tokens() {
     let run = program.run(&["whoami", "--output", "json"]).expect(0);
     assert_eq!(run.json()["platformId"], PLATFORM);
     assert_eq!(
-        server.received().last().unwrap().header("authorization"),
+        server.requests().last().unwrap().header("authorization"),
         "Bearer cat_1"
     );
 }
@@ -260,7 +260,7 @@ fn tokens_are_not_sent_to_another_server() {
     let other = FakeServer::with_replies([whoami()]);
     let run = program.run(&["whoami", "--api-url", &other.url]).expect(4);
     assert!(run.stderr.contains("core-cli login"), "{}", run.stderr);
-    assert!(other.received().is_empty());
+    assert!(other.requests().is_empty());
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn logout_ends_the_session_on_the_server_and_deletes_the_tokens() {
     program.sign_in(&server, FAR);
     program.run(&["logout", "--api-url", &server.url]).expect(0);
     assert_eq!(routes(&server), ["POST /api/auth/sign-out"]);
-    assert_eq!(server.received()[0].header("authorization"), "Bearer cat_1");
+    assert_eq!(server.requests()[0].header("authorization"), "Bearer cat_1");
     assert_eq!(program.tokens(), None);
 }
 
@@ -306,7 +306,7 @@ fn an_api_key_is_sent_in_its_own_header() {
     let server = FakeServer::with_replies([platforms(&["engines"])]);
     let run = Program::new().run_at(&server, &["platforms"]).expect(0);
     assert!(run.stdout.contains("engines"), "{}", run.stdout);
-    let request = &server.received()[0];
+    let request = &server.requests()[0];
     assert_eq!(
         (request.header("x-api-key"), request.header("authorization")),
         ("core_key", "")
@@ -320,7 +320,7 @@ fn another_token_is_sent_as_bearer() {
     let mut command = program.command(&["platforms", "--api-url", &server.url]);
     Run::from(command.env("CORE_TOKEN", "session-token").output().unwrap()).expect(0);
     assert_eq!(
-        server.received()[0].header("authorization"),
+        server.requests()[0].header("authorization"),
         "Bearer session-token"
     );
 }
