@@ -95,8 +95,8 @@ macro_rules! operations {
 
         /// Returns every operation for the comparison with the OpenAPI documents.
         #[cfg(test)]
-        pub(crate) fn all() -> Vec<crate::contract::ClientOperation> {
-            vec![$( crate::contract::ClientOperation::of(&$constant) ),+]
+        pub(crate) fn all() -> Vec<$crate::contract::ClientOperation> {
+            vec![$( $crate::contract::ClientOperation::of(&$constant) ),+]
         }
     };
 }

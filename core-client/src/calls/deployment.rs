@@ -1,6 +1,6 @@
 //! Deployments of sites.
 
-use crate::calls::job::WAIT_SECONDS;
+use crate::calls::waiting::{WAIT_SECONDS, WaitPause};
 use crate::client::Client;
 use crate::error::Result;
 use crate::net::event_stream::{EventStream, StreamEnd};
@@ -87,7 +87,9 @@ impl Client {
         platform: &str,
         deployment: &str,
     ) -> Result<Deployment> {
+        let mut pause = WaitPause::new();
         loop {
+            pause.start().await;
             let call = self.call(GET_DEPLOYMENT, &[platform, deployment]);
             let deployment = call.query("wait", Some(WAIT_SECONDS)).send().await?;
             if deployment.status.is_final() {

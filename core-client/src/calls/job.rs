@@ -1,14 +1,12 @@
 //! Jobs.
 
+use crate::calls::waiting::{WAIT_SECONDS, WaitPause};
 use crate::client::Client;
 use crate::error::Result;
 use crate::net::event_stream::{EventStream, StreamEnd};
 use crate::operations::{FOLLOW_JOB, GET_JOB, LIST_JOB_EVENTS, LIST_JOBS, RETRY_JOB};
 use crate::types::job::{Job, JobEvent, JobFilter, JobProgressEvent, JobRef};
 use crate::types::page::{Page, PageQuery};
-
-/// Number of seconds for which one request waits for a job or deployment.
-pub(crate) const WAIT_SECONDS: u32 = 20;
 
 impl Client {
     /// Lists jobs, newest first.
@@ -40,7 +38,9 @@ impl Client {
     /// # Errors
     /// [`Error`](crate::Error) of the request. A failed job is no error.
     pub async fn wait_for_job(&self, job: &str) -> Result<Job> {
+        let mut pause = WaitPause::new();
         loop {
+            pause.start().await;
             let call = self.call(GET_JOB, &[job]).query("wait", Some(WAIT_SECONDS));
             let job = call.send().await?;
             if job.status.is_final() {

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use core_client::{ApiError, Error};
 use serde_json::{Value, json};
 
+use crate::text::plain;
+
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// The kind of a failure. It determines the exit code.
@@ -127,9 +129,11 @@ impl Failure {
             ),
             _ => (FailureKind::Other, None),
         };
-        let mut message = error.message.clone();
+        let mut message = plain(&error.message);
         for issue in error.issues().iter().take(MAX_ISSUES) {
-            message.push_str(&format!("\n  {}: {}", issue.path.join("."), issue.message));
+            let line = format!("{}: {}", issue.path.join("."), issue.message);
+            message.push_str("\n  ");
+            message.push_str(&plain(&line));
         }
         Self {
             kind,

@@ -9,6 +9,7 @@ mod failure;
 mod output;
 mod progress;
 mod site;
+mod text;
 
 use std::process::ExitCode;
 

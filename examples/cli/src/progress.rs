@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::{Output, size};
+use crate::output::Output;
+use crate::text::size;
 
 /// The interval at which a spinner moves.
 const TICK: Duration = Duration::from_millis(100);

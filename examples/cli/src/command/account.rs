@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Result;
-use crate::output::{or_dash, short_time};
+use crate::text::{or_dash, short_time};
 
 /// Prints the signed-in person, or the platforms of an API key.
 pub(crate) async fn whoami(context: &Context) -> Result<()> {

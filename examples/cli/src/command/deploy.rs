@@ -15,8 +15,9 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::progress::{Progress, amount};
 use crate::site::archive::pack;
+use crate::site::digest::to_hex;
 use crate::site::digest_cache::DigestCache;
-use crate::site::hashing::{HashedFile, hash_files, to_hex};
+use crate::site::hashing::{HashedFile, hash_files};
 use crate::site::walk::{LocalFile, find_files};
 
 /// Maximum number of plans for one deployment. A plan fails if it expires, or if contents disappear from the server.

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::{DeploymentsArgs, OpenArgs};
 use crate::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use crate::output::{or_dash, time};
+use crate::text::{or_dash, time};
 
 /// Maximum number of pages in which an earlier deployment is searched.
 const MAX_PAGES: u32 = 20;

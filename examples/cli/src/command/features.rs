@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use crate::args::FeaturesCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::output::{confirm, plain, short_time, time};
+use crate::output::confirm;
+use crate::text::{plain, short_time, time};
 
 /// Runs a command about features. Without a command, the features are listed.
 pub(crate) async fn run(context: &Context, command: Option<FeaturesCommand>) -> Result<()> {

@@ -8,8 +8,8 @@ use core_client::types::job::{Job, JobStatus};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::output::plain;
 use crate::progress::Progress;
+use crate::text::plain;
 
 /// Waits until a deployment has ended and prints it. Prints at once if `no_wait` is true.
 pub(crate) async fn report_deployment(

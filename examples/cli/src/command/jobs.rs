@@ -7,7 +7,7 @@ use super::follow::report_job;
 use crate::args::JobsCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::output::{or_dash, short_time};
+use crate::text::{or_dash, short_time};
 
 /// Runs a command about jobs.
 pub(crate) async fn run(context: &Context, command: JobsCommand) -> Result<()> {

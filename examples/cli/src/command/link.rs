@@ -10,7 +10,8 @@ use crate::config::files::read_optional;
 use crate::config::project::{FILE_NAME, with_platform};
 use crate::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use crate::output::{ask, plain};
+use crate::output::ask;
+use crate::text::plain;
 
 /// Writes the platform to `core.toml`: in the folder of the existing file, or in the present folder.
 pub(crate) async fn link(context: &Context, wanted: Option<&str>) -> Result<()> {

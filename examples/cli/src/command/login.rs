@@ -11,8 +11,8 @@ use crate::auth::token_store::StoredTokens;
 use crate::config::profiles::Profile;
 use crate::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use crate::output::plain;
 use crate::progress::Progress;
+use crate::text::plain;
 
 /// Signs a person in and stores the tokens in the profile.
 pub(crate) async fn login(context: &Context, args: &LoginArgs) -> Result<()> {

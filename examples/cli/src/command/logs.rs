@@ -6,7 +6,8 @@ use core_client::types::log::{LogLine, LogQuery};
 use crate::args::LogsArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::output::{plain, print_line};
+use crate::output::print_line;
+use crate::text::plain;
 
 /// Prints the log lines of the platform.
 pub(crate) async fn print(context: &Context, args: LogsArgs) -> Result<()> {

@@ -8,7 +8,8 @@ use super::follow::report_deployment;
 use crate::args::{PromoteArgs, RollbackArgs};
 use crate::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use crate::output::{confirm, or_dash, time};
+use crate::output::confirm;
+use crate::text::{or_dash, time};
 
 /// Makes an earlier deployment live again.
 pub(crate) async fn roll_back(context: &Context, args: &RollbackArgs) -> Result<()> {

@@ -13,7 +13,8 @@ use super::dotenv;
 use crate::args::SecretsCommand;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::output::{ask_secretly, confirm, or_dash, short_time};
+use crate::output::{ask_secretly, confirm};
+use crate::text::{or_dash, short_time};
 
 /// Maximum number of bytes of an input: more than 100 secrets of the maximum size.
 const MAX_INPUT_BYTES: u64 = 1024 * 1024;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-use super::hashing::{FileDigest, to_hex};
+use super::digest::{FileDigest, from_hex, to_hex};
 use super::walk::LocalFile;
 use crate::config::files::{create_private_folder, write_private_file};
 
@@ -114,17 +114,6 @@ fn parse_line(line: &str) -> Option<(String, (Fingerprint, FileDigest))> {
         inode: words.next()?.parse().ok()?,
     };
     Some((words.next()?.to_owned(), (fingerprint, digest)))
-}
-
-fn from_hex(text: &str) -> Option<FileDigest> {
-    let mut digest = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
-    }
-    Some(digest)
 }
 
 #[cfg(test)]

@@ -10,12 +10,10 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use super::digest::FileDigest;
 use super::digest_cache::DigestCache;
 use super::walk::LocalFile;
 use crate::failure::{Failure, Result};
-
-/// A SHA-256 digest.
-pub(crate) type FileDigest = [u8; 32];
 
 /// Number of threads that read files.
 const THREADS: usize = 2;
@@ -110,20 +108,12 @@ fn hash_path(path: &Path, piece: &mut [u8]) -> io::Result<(FileDigest, u64)> {
     }
 }
 
-/// Returns a digest in lower-case hexadecimal.
-pub(crate) fn to_hex(digest: &FileDigest) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU64;
 
     use super::*;
+    use crate::site::digest::to_hex;
     use crate::site::walk::find_files;
 
     #[test]
