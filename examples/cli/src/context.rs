@@ -137,8 +137,11 @@ pub(crate) async fn find_platform(client: &Client, platform: &str) -> Result<Str
     loop {
         let page = match client.list_platforms(&query).await {
             Ok(page) => page,
-            // A narrow API key may not list platforms. The text can be an id of another form.
-            Err(error) if error.status() == Some(403) => return Ok(platform.to_owned()),
+            Err(error) if error.status() == Some(403) => {
+                return Err(Failure::from(error).hint(format!(
+                    "An API key without the permission platform:read cannot look up {platform:?}; pass the id of the platform.",
+                )));
+            }
             Err(error) => return Err(error.into()),
         };
         if let Some(found) = page

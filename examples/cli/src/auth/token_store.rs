@@ -10,6 +10,7 @@ use core_client::types::account::TokenPair;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::keyring;
 use crate::config::files::{
     create_private_folder, delete_optional, open_lock_file, read_optional, write_private_file,
 };
@@ -102,9 +103,13 @@ impl TokenStore {
 
     /// Returns the tokens; `None` if the person is not signed in.
     pub(crate) fn read(&self) -> Result<Option<StoredTokens>> {
-        let text = read_optional(&self.path()).map_err(|error| self.failure("read", &error))?;
-        let Some(text) = text else {
-            return Ok(None);
+        let of_file = || read_optional(&self.path()).map_err(|error| self.failure("read", &error));
+        let text = match keyring::read(&self.account()) {
+            Some(text) => text,
+            None => match of_file()? {
+                Some(text) => text,
+                None => return Ok(None),
+            },
         };
         // The message does not quote the file, because it contains secrets.
         let tokens = serde_json::from_str(&text).map_err(|_| {
@@ -116,6 +121,9 @@ impl TokenStore {
 
     /// Replaces the tokens.
     pub(crate) fn write(&self, tokens: &StoredTokens) -> Result<()> {
+        if keyring::write(&self.account(), &tokens.to_text()) {
+            return self.delete_file().map(drop);
+        }
         let written = create_private_folder(&self.folder)
             .and_then(|()| write_private_file(&self.path(), tokens.to_text().as_bytes()));
         written.map_err(|error| self.failure("write", &error))
@@ -123,7 +131,17 @@ impl TokenStore {
 
     /// Deletes the tokens. Returns whether there were any.
     pub(crate) fn delete(&self) -> Result<bool> {
+        let of_keyring = keyring::delete(&self.account());
+        Ok(self.delete_file()? || of_keyring)
+    }
+
+    fn delete_file(&self) -> Result<bool> {
         delete_optional(&self.path()).map_err(|error| self.failure("delete", &error))
+    }
+
+    /// Returns the name of the profile in the keyring. Folders of configuration do not share entries.
+    fn account(&self) -> String {
+        format!("{} in {}", self.profile, self.folder.display())
     }
 
     /// Waits until no other process changes the tokens, and keeps others from doing so.

@@ -117,19 +117,12 @@ async fn watch_job(client: &Client, id: &str, progress: &Progress) -> core_clien
             "{}/{}",
             event.progress.completed_steps, event.progress.total_steps
         );
-        let name = event
-            .event
-            .step
-            .as_deref()
-            .unwrap_or(&event.event.event_type);
-        let reason = event
-            .event
-            .reason
-            .as_deref()
-            .map_or_else(String::new, |reason| format!(": {reason}"));
+        let details = [event.event.step.as_deref(), event.event.reason.as_deref()];
+        let details: Vec<_> = details.into_iter().flatten().collect();
+        let event_type = &event.event.event_type;
         progress.set_message(&plain(&format!(
-            "{done} {} {name}{reason}",
-            event.event.to_status
+            "{done} {event_type} {}",
+            details.join(" ")
         )));
     }
     Ok(())

@@ -181,7 +181,7 @@ fn watching_a_job_prints_its_steps_and_its_outcome() {
     let run = Program::new()
         .run_at(&job_server("COMPLETED"), &["jobs", "watch", "j-1"])
         .expect(0);
-    assert!(run.stderr.contains("1/2 RUNNING d1"), "{}", run.stderr);
+    assert!(run.stderr.contains("1/2 job.step d1"), "{}", run.stderr);
     assert_eq!(run.stdout, "j-1 platform COMPLETED\n");
     let run = Program::new()
         .run_at(&job_server("FAILED"), &["jobs", "watch", "j-1"])
