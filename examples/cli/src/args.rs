@@ -27,6 +27,7 @@ pub(crate) struct CommandLine {
 
 /// The options of every command.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The profile: a named installation with its sign-in. Default: that of core.toml, or `default`.
     #[arg(long, global = true, env = "CORE_PROFILE", value_name = "NAME")]
