@@ -26,7 +26,8 @@ const SECRET: [&str; 15] = [
 ];
 
 /// Fields with such a name that hold no secret: error codes, idempotency keys, the name of an object in a bucket.
-const NO_SECRET: [(&str, &str); 5] = [
+const NO_SECRET: [(&str, &str); 6] = [
+    ("ApiError", "code"),
     ("Issue", "code"),
     ("JobError", "code"),
     ("Deploy", "key"),

@@ -6,6 +6,7 @@
 //! | [`embedding`] | the suite inside your own program |
 //! | [`accounts`] | people, organizations, roles, API keys, second factors |
 //! | [`deploying`] | sites, branches, previews, hostnames |
+//! | [`cli`] | the command-line client, also in CI |
 //! | [`stacks`] | templates, activation, features, configuration |
 //! | [`jobs`] | states, retries, holds, dry runs, job kinds of your own |
 //! | [`webhooks`] | signed messages about changes |
@@ -43,6 +44,7 @@ guides! {
     embedding
     accounts
     deploying
+    cli
     stacks
     jobs
     webhooks
