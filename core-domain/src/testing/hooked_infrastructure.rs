@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use super::MemoryInfrastructure;
 use crate::cli::SiteFile;
 use crate::port::{
-    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
-    SiteUpload,
+    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceLogs,
+    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
+    SiteStorage, SiteUpload,
 };
 use crate::registry::ResourceType;
 
@@ -186,5 +186,9 @@ impl Infrastructure for HookedInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         self.provider.refuses_suspended()
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        self.provider.logs()
     }
 }

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
+use super::memory_logs::MemoryLog;
 use crate::cli::SiteFile;
 use crate::port::{
     HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
-    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteState, SiteStorage, SiteUpload,
+    ProviderObject, ResourceLogs, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
+    SetSecrets, SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
 use crate::registry::{ResourceType, SslStatus};
 
@@ -19,9 +20,9 @@ use crate::registry::{ResourceType, SslStatus};
 pub struct MemoryInfrastructure(Arc<Mutex<State>>);
 
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     /// The objects by name.
-    objects: BTreeMap<String, Object>,
+    pub(super) objects: BTreeMap<String, Object>,
     /// The names of the target objects by hostname in a zone of the operator.
     routes: BTreeMap<String, String>,
     /// The hostnames of customers.
@@ -32,6 +33,8 @@ struct State {
     deployments: Vec<(String, String)>,
     /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
+    /// The lines of the objects' logs.
+    pub(super) log: MemoryLog,
     /// If `true`, every change fails.
     refuses: bool,
 }
@@ -44,9 +47,9 @@ struct Customer {
 }
 
 #[derive(Debug)]
-struct Object {
-    resource_type: ResourceType,
-    owner: String,
+pub(super) struct Object {
+    pub(super) resource_type: ResourceType,
+    pub(super) owner: String,
     /// The names of the secrets of the object.
     secrets: BTreeSet<String>,
 }
@@ -60,6 +63,7 @@ impl Default for State {
             hostname_state: HostnameState::Active,
             deployments: Vec::new(),
             sites: Some(SiteState::Active),
+            log: MemoryLog::default(),
             refuses: false,
         }
     }
@@ -94,7 +98,7 @@ impl MemoryInfrastructure {
         self.state().hostname_state = state;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -367,5 +371,9 @@ impl Infrastructure for MemoryInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         false
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        Some(Arc::new(self.clone()))
     }
 }

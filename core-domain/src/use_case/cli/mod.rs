@@ -1,7 +1,8 @@
-//! The use cases of the CLI service: deploying a built site.
+//! The use cases of the CLI service: deploying a built site, and reading the logs of workers and sites.
 
 mod deploy;
 mod deploy_job;
+mod logs;
 mod uploads;
 
 pub use deploy::{
@@ -9,4 +10,5 @@ pub use deploy::{
     site_project,
 };
 pub use deploy_job::register_kinds;
+pub use logs::{LogFeed, LogTail, PlatformLogQuery, open_log};
 pub use uploads::{blob_key, orphaned_uploads};
