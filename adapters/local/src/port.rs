@@ -1,12 +1,14 @@
 //! The implementation of the infrastructure port.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
     Cause, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError, ProviderObject,
-    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
-    SiteStorage, SiteUpload,
+    ResourceLogs, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    SiteDeployment, SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -199,6 +201,10 @@ impl Infrastructure for LocalInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         self.workers.suspension_gate().is_set()
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        Some(Arc::new(self.clone()))
     }
 
     async fn stop_serving(

@@ -1,10 +1,11 @@
-//! The CLI service: deploys built sites and returns the status of deployments.
+//! The CLI service: deploys built sites, returns the status of deployments, and streams the logs of workers and sites.
 
 mod config;
 mod deploy;
 mod deployment;
 mod fair_slots;
 mod limiter;
+mod logs;
 mod media;
 mod multipart;
 mod request;
@@ -39,13 +40,14 @@ pub fn service(
     )
     .mount("/api/v1", "")
     .purpose(
-        "The CLI service deploys built sites to a platform and reports the status of their \
-             deployments.",
+        "The CLI service deploys built sites to a platform, reports the status of their \
+             deployments, and streams the logs of its workers and sites.",
     )
     .tag(
         "Deployments",
         "Upload of built sites, and the status of their deployments.",
     )
+    .tag("Logs", "What workers and sites log while they run.")
     .build()
 }
 
@@ -56,9 +58,12 @@ pub fn endpoints(
     infrastructure: Arc<dyn Infrastructure>,
     config: CliConfig,
 ) -> Vec<Endpoint> {
+    let logs = with_tag("Logs", logs::rows(Arc::clone(&infrastructure)));
     let parts = [
         deploy::rows(DeployService::new(archives, infrastructure, config)),
         deployment::rows(),
     ];
-    with_tag("Deployments", parts.into_iter().flatten().collect())
+    let mut rows = with_tag("Deployments", parts.into_iter().flatten().collect());
+    rows.extend(logs);
+    rows
 }

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::Workerd;
 use super::forward::{self, WorkerBody};
+use super::host_logs::serve_logs;
 use super::host_suspensions::serve_suspensions;
 use super::host_wire::{FORGET, HostStart, REFUSAL, WORKER, read_refusal};
 use super::process::{no_progress, with_progress};
@@ -32,6 +33,7 @@ use super::refusal::Refusal;
 use crate::config::{LocalConfig, WorkerHostCommand};
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
+use crate::logs::ConsoleSink;
 
 /// Time that the process may take to respond in addition to the timeout of the worker.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
@@ -50,6 +52,8 @@ pub(super) struct WorkerHost {
     command: WorkerHostCommand,
     config: Arc<LocalConfig>,
     workerd: Workerd,
+    /// Receives what the workers write to their consoles.
+    console: Arc<dyn ConsoleSink>,
     state: Mutex<State>,
 }
 
@@ -69,6 +73,8 @@ struct HostProcess {
     started_at: Instant,
     has_ended: watch::Receiver<bool>,
     suspensions: JoinHandle<()>,
+    /// The task that receives console lines. It ends after the process, so that no last line is lost.
+    logs: JoinHandle<()>,
     _lifeline: ChildStdin,
     _sockets: tempfile::TempDir,
 }
@@ -76,6 +82,7 @@ struct HostProcess {
 impl Drop for HostProcess {
     fn drop(&mut self) {
         self.suspensions.abort();
+        self.logs.abort();
     }
 }
 
@@ -84,11 +91,13 @@ impl WorkerHost {
         command: WorkerHostCommand,
         config: Arc<LocalConfig>,
         workerd: Workerd,
+        console: Arc<dyn ConsoleSink>,
     ) -> Self {
         Self {
             command,
             config,
             workerd,
+            console,
             state: Mutex::default(),
         }
     }
@@ -182,9 +191,11 @@ impl WorkerHost {
             .tempdir()?;
         let socket = sockets.path().join("requests");
         let asked = sockets.path().join("suspensions");
+        let logs = sockets.path().join("logs");
         let listener = StdListener::bind(&socket)?;
         let suspensions =
             serve_suspensions(UnixListener::bind(&asked)?, self.config.suspensions.clone());
+        let console = serve_logs(UnixListener::bind(&logs)?, Arc::clone(&self.console));
         let reachable = self.config.reachable.iter().map(ToString::to_string);
         let start = HostStart {
             root: std::path::absolute(&self.config.root)?,
@@ -192,6 +203,7 @@ impl WorkerHost {
             options: self.config.workers,
             reachable: reachable.collect(),
             suspensions: asked,
+            logs,
         };
         let mut line = serde_json::to_vec(&start).map_err(io::Error::other)?;
         line.push(b'\n');
@@ -223,6 +235,7 @@ impl WorkerHost {
             started_at: Instant::now(),
             has_ended,
             suspensions: tokio::spawn(suspensions),
+            logs: tokio::spawn(console),
             _lifeline: lifeline,
             _sockets: sockets,
         })

@@ -4,6 +4,7 @@ mod callers;
 mod deployments;
 mod harness;
 mod limits;
+mod logs;
 mod lost_commit;
 mod room;
 mod uploads;

@@ -332,6 +332,6 @@ fn the_openapi_document_names_the_permission_of_every_endpoint() {
             }
         }
     }
-    assert_eq!(count, 103);
+    assert_eq!(count, 104);
     assert_eq!(permission::EntityWrite::PERMISSION.as_str(), "entity:write");
 }

@@ -229,6 +229,7 @@ pub(super) fn samples() -> Vec<Sample> {
         // cli
         sample("deploy", Member),
         sample("getDeployment", Member),
+        sample("followLogs", Member).query("follow=false"),
         // stack registry
         sample("listStackTemplates", SignedIn),
         sample("createStackTemplate", Operator).body(r#"{"name": "brand-new"}"#),
