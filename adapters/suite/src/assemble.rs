@@ -299,7 +299,8 @@ fn service_key(builder: &SuiteBuilder) -> Result<Option<ServiceKey>, ConfigError
         .map_err(|problem| config_error("service_key", problem))
 }
 
-fn trusted_proxies(builder: &SuiteBuilder) -> Result<TrustedProxies, ConfigError> {
+/// Returns the proxies whose forwarding headers are trusted.
+pub(crate) fn trusted_proxies(builder: &SuiteBuilder) -> Result<TrustedProxies, ConfigError> {
     TrustedProxies::parse(&builder.settings.gateway.trusted_proxies)
         .map_err(|problem| config_error("trusted_proxies", problem))
 }

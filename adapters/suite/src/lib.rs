@@ -126,7 +126,7 @@ pub use core_http::{IncomingBody, ServeOptions, serve};
 pub use core_local::run_worker_host;
 #[cfg(feature = "local")]
 pub use core_local::{
-    BindingLimits, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
+    BindingLimits, LogOptions, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
 };
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};

@@ -160,7 +160,8 @@ impl Shared {
 
     /// Announces that all lines up to `last_id` are written, and that these objects have new lines.
     fn publish(&self, last_id: u64, objects: &[ResourceRef]) {
-        self.written.send_replace(last_id);
+        self.written
+            .send_modify(|written| *written = last_id.max(*written));
         let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         let watches: Vec<_> = watches.iter().filter_map(Weak::upgrade).collect();
         for watch in watches {

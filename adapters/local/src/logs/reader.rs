@@ -369,7 +369,7 @@ impl<'a> ObjectStream<'a> {
                 content: LogContent::omission(omitted),
             });
         }
-        lines.push(line.to_line(name));
+        lines.push(line.into_line(name));
         lines
     }
 }

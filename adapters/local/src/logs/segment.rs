@@ -42,7 +42,7 @@ impl StoredLine {
         Ok(())
     }
 
-    pub(super) fn to_line(self, resource: &str) -> LogLine {
+    pub(super) fn into_line(self, resource: &str) -> LogLine {
         LogLine {
             id: LogId(self.id),
             at: Timestamp::from_millis(self.at),

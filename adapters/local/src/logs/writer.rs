@@ -35,10 +35,11 @@ pub(super) async fn write_lines(
             return;
         };
         let work = run_blocking(move || {
-            let written = writer.write(&data, objects);
-            Ok((writer, written))
+            let mut last_id = last_id;
+            let written = writer.write(&data, objects, &mut last_id);
+            Ok((writer, written, last_id))
         });
-        let (next, written) = match work.await {
+        let (next, written, last_id) = match work.await {
             Ok(done) => done,
             Err(error) => {
                 let cause = Cause::new(error);
@@ -69,17 +70,21 @@ struct LogEnd {
 }
 
 impl LogWriter {
-    /// Writes the lines of each object. Returns the objects that have new lines.
+    /// Writes the lines of each object. Returns the objects that have new lines. Raises `last_id` to the highest id.
     fn write(
         &mut self,
         data: &DataDir,
         objects: HashMap<ResourceRef, ObjectLines>,
+        last_id: &mut u64,
     ) -> Vec<ResourceRef> {
         let mut written = Vec::new();
         for (object, lines) in objects {
             match self.append(data, &object, lines.lines) {
-                Ok(true) => written.push(object),
-                Ok(false) => drop(self.ends.remove(&object)),
+                Ok(Some(id)) => {
+                    *last_id = id.max(*last_id);
+                    written.push(object);
+                }
+                Ok(None) => drop(self.ends.remove(&object)),
                 Err(error) => {
                     self.ends.remove(&object);
                     let cause = Cause::new(error);
@@ -90,23 +95,25 @@ impl LogWriter {
         written
     }
 
-    /// Appends lines to the log of an object. Returns `false` if the object does not exist.
+    /// Appends lines to the log of an object. Returns the id of the last one; `None` if the object does not exist.
+    ///
+    /// An id that is not above the last one in the file is replaced. Another process has then written to the log.
     fn append(
         &mut self,
         data: &DataDir,
         object: &ResourceRef,
         lines: Vec<WaitingLine>,
-    ) -> Result<bool> {
+    ) -> Result<Option<u64>> {
         if !Manifest::exists(data, object.resource_type, &object.name)? {
-            return Ok(false);
+            return Ok(None);
         }
         let [kind, name, folder] = segment::folder(object);
         match data.ensure_dir(&[kind, name, folder]) {
-            Err(LocalError::Io(error)) if crate::data_dir::is_absence(&error) => return Ok(false),
+            Err(LocalError::Io(error)) if crate::data_dir::is_absence(&error) => return Ok(None),
             folder => folder?,
         };
         let Some(_lock) = data.lock_exclusive(&[kind, name, folder, LOCK])? else {
-            return Ok(false);
+            return Ok(None);
         };
         let mut log = self.end_of(data, object)?;
         let mut buffer = Vec::new();
@@ -144,7 +151,7 @@ impl LogWriter {
             self.ends.clear();
         }
         self.ends.insert(object.clone(), log);
-        Ok(true)
+        Ok(Some(log.end.last_id))
     }
 
     /// Returns the end of an object's log: from the cache if the file is unchanged, otherwise from the files.
@@ -275,7 +282,7 @@ mod tests {
         let mut writer = writer();
         let mut append = |ids: std::ops::Range<u64>| {
             let written = writer.append(&folder.data, &folder.object, lines(ids));
-            assert!(written.unwrap());
+            assert!(written.unwrap().is_some());
         };
         append(10..12);
         assert_eq!(stored(&folder), [[(10, 1), (11, 2)]]);
@@ -315,7 +322,7 @@ mod tests {
             ..folder.object.clone()
         };
         let written = writer().append(&folder.data, &missing, lines([1]));
-        assert!(!written.unwrap());
+        assert_eq!(written.unwrap(), None);
         assert!(!folder.data.path(&["worker", "acme-none"]).unwrap().exists());
     }
 }

@@ -111,11 +111,11 @@ async fn send_lines(
     Ok(())
 }
 
-/// Receives the lines of [`RemoteLogs`] until the task is aborted.
-pub(super) async fn serve_logs(listener: UnixListener, console: Arc<dyn ConsoleSink>) {
+/// Receives the lines of one [`RemoteLogs`] until its process ends.
+pub(super) async fn receive_logs(listener: UnixListener, console: Arc<dyn ConsoleSink>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => receive_lines(stream, console.as_ref()).await,
+            Ok((stream, _)) => return receive_lines(stream, console.as_ref()).await,
             // The process may lack file descriptors until others are closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
@@ -177,7 +177,7 @@ mod tests {
         let socket = folder.path().join("logs");
         let listener = UnixListener::bind(&socket).unwrap();
         let (sink, mut lines) = console();
-        let server = tokio::spawn(serve_logs(listener, sink));
+        let server = tokio::spawn(receive_logs(listener, sink));
         let remote = RemoteLogs::at(socket);
         let long = "\u{1}".repeat(2 * MAX_LOG_TEXT_BYTES);
         for text in ["one\ntwo", &long, "three"] {
@@ -192,8 +192,8 @@ mod tests {
         assert_eq!((&*texts[0], &*texts[2]), ("warn one\ntwo", "warn three"));
         // The server sees that the text is too long and cuts it.
         assert_eq!(texts[1].len(), "warn ".len() + MAX_LOG_TEXT_BYTES + 1);
-        server.abort();
-        assert!(server.await.unwrap_err().is_cancelled());
+        drop(remote);
+        server.await.unwrap();
     }
 
     #[tokio::test]
@@ -207,11 +207,12 @@ mod tests {
             remote.write("acme-api", LogLevel::Log, "text");
         }
         let (sink, mut lines) = console();
-        let server = tokio::spawn(serve_logs(listener, sink));
+        let server = tokio::spawn(receive_logs(listener, sink));
         for _ in 0..MAX_WAITING {
             assert_eq!(lines.recv().await.unwrap().1, "log text");
         }
         assert_eq!(lines.recv().await.unwrap().1, "omitted 5");
-        server.abort();
+        drop(remote);
+        server.await.unwrap();
     }
 }

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use super::Workerd;
 use super::forward::{self, WorkerBody};
-use super::host_logs::serve_logs;
+use super::host_logs::receive_logs;
 use super::host_suspensions::serve_suspensions;
 use super::host_wire::{FORGET, HostStart, REFUSAL, WORKER, read_refusal};
 use super::process::{no_progress, with_progress};
@@ -39,6 +39,8 @@ use crate::logs::ConsoleSink;
 const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
 /// Maximum time to wait for the process when it is stopped. The process itself waits two seconds for its workers.
 const STOP_TIME: Duration = Duration::from_secs(4);
+/// Maximum time to wait for the last console lines of an ended process.
+const LOG_TIME: Duration = Duration::from_millis(500);
 /// If a process ran at least this long, its end does not count as a repeated failure.
 const MIN_STABLE_RUNTIME: Duration = Duration::from_secs(60);
 /// Maximum pause before the process is started again.
@@ -73,8 +75,6 @@ struct HostProcess {
     started_at: Instant,
     has_ended: watch::Receiver<bool>,
     suspensions: JoinHandle<()>,
-    /// The task that receives console lines. It ends after the process, so that no last line is lost.
-    logs: JoinHandle<()>,
     _lifeline: ChildStdin,
     _sockets: tempfile::TempDir,
 }
@@ -82,7 +82,6 @@ struct HostProcess {
 impl Drop for HostProcess {
     fn drop(&mut self) {
         self.suspensions.abort();
-        self.logs.abort();
     }
 }
 
@@ -195,7 +194,7 @@ impl WorkerHost {
         let listener = StdListener::bind(&socket)?;
         let suspensions =
             serve_suspensions(UnixListener::bind(&asked)?, self.config.suspensions.clone());
-        let console = serve_logs(UnixListener::bind(&logs)?, Arc::clone(&self.console));
+        let logs_received = receive_logs(UnixListener::bind(&logs)?, Arc::clone(&self.console));
         let reachable = self.config.reachable.iter().map(ToString::to_string);
         let start = HostStart {
             root: std::path::absolute(&self.config.root)?,
@@ -229,13 +228,12 @@ impl WorkerHost {
         lifeline.write_all(&line).await?;
         tracing::info!(pid = child.id(), "started the worker host process");
         let (ended, has_ended) = watch::channel(false);
-        tokio::spawn(watch_exit(child, ended));
+        tokio::spawn(watch_exit(child, tokio::spawn(logs_received), ended));
         Ok(HostProcess {
             socket,
             started_at: Instant::now(),
             has_ended,
             suspensions: tokio::spawn(suspensions),
-            logs: tokio::spawn(console),
             _lifeline: lifeline,
             _sockets: sockets,
         })
@@ -263,11 +261,15 @@ async fn exchange(
     Ok(sender.send_request(request).await?)
 }
 
-async fn watch_exit(mut child: Child, ended: watch::Sender<bool>) {
+/// Waits for the end of the process, and for its last console lines.
+async fn watch_exit(mut child: Child, mut logs: JoinHandle<()>, ended: watch::Sender<bool>) {
     match child.wait().await {
         Ok(status) => tracing::warn!(%status, "the worker host process has ended"),
         Err(error) => tracing::warn!(%error, "failed to wait for the worker host process"),
     }
+    // A process that ended early has no connection for lines.
+    let _ = tokio::time::timeout(LOG_TIME, &mut logs).await;
+    logs.abort();
     ended.send_replace(true);
 }
 
