@@ -27,7 +27,7 @@ pub trait ResourceLogs: Send + Sync + std::fmt::Debug {
 #[async_trait]
 pub trait LogReader: Send + Sync + std::fmt::Debug {
     /// Returns the next lines, without waiting for any, and moves the position after them. Objects that the owner
-    /// creates later are included.
+    /// creates later may be missing.
     ///
     /// # Errors
     /// Those of every method of [`Infrastructure`](super::Infrastructure).
@@ -43,6 +43,8 @@ pub struct LogQuery {
     pub resource: Option<String>,
     /// The first line.
     pub start: LogStart,
+    /// Whether the reader waits for new lines. If `false`, it reads only the lines that exist.
+    pub follow: bool,
     /// Is notified when there may be new lines. `None` if the reader polls.
     pub listener: Option<Arc<dyn LogListener>>,
 }

@@ -72,6 +72,7 @@ fn query(resource: Option<&str>, start: LogStart) -> LogQuery {
         owner: OWNER.to_owned(),
         resource: resource.map(str::to_owned),
         start,
+        follow: true,
         listener: None,
     }
 }

@@ -84,6 +84,7 @@ pub async fn open_log(
         owner: scope.id().to_string(),
         resource: query.resource.as_ref().map(ToString::to_string),
         start,
+        follow: query.follow.unwrap_or(true),
         listener,
     };
     let reader = logs.open(query).await.map_err(provider_error)?;

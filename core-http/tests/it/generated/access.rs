@@ -160,7 +160,7 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
         true
     })
     .await;
-    assert_eq!(checked, 86);
+    assert_eq!(checked, 87);
 }
 
 /// The ids in bodies and queries of the endpoints for persons.
