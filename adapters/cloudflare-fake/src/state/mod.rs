@@ -24,6 +24,7 @@ use self::worker_domain::Domain;
 use self::zone::Zone;
 use crate::clock::{Clock, Ids};
 use crate::settings::Settings;
+use crate::tail::Tail;
 
 /// The kinds of objects that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,10 @@ pub(crate) struct State {
     pub(crate) pages_assets: pages_assets::Assets,
     /// The outcomes of the next deployments.
     pub(crate) deployment_ends: VecDeque<DeploymentEnd>,
+    /// The open tails of workers and deployments.
+    pub(crate) tails: Vec<Tail>,
+    /// The address of the server, with the port.
+    pub(crate) address: String,
 }
 
 impl State {
@@ -87,6 +92,8 @@ impl State {
             projects: Vec::new(),
             pages_assets: pages_assets::Assets::default(),
             deployment_ends: VecDeque::new(),
+            tails: Vec::new(),
+            address: String::new(),
         };
         state.add_zone(&zone, "active");
         state
@@ -114,6 +121,11 @@ impl State {
             Kind::PagesProject => self.projects.len(),
             Kind::PagesDeployment => self.projects.iter().map(Project::deployment_count).sum(),
         }
+    }
+
+    /// Returns the tails of a worker or a project.
+    pub(crate) fn tails_of<'a>(&'a self, target: &'a str) -> impl Iterator<Item = &'a Tail> {
+        self.tails.iter().filter(move |tail| tail.target == target)
     }
 
     pub(crate) fn project(&self, name: &str) -> Option<&Project> {
