@@ -24,6 +24,7 @@ use crate::limit::{Limiter, Verdict};
 use crate::request::Request;
 use crate::router;
 use crate::state::State;
+use crate::state::tail::Tail;
 use crate::tail;
 
 const TOO_MANY: Refusal = Refusal::new(429, 10429, "Too many requests");
@@ -94,7 +95,8 @@ async fn answer(
     shared: Arc<SharedInner>,
 ) -> io::Result<Response<Body>> {
     if let Some(id) = tail::socket_id(&request) {
-        let response = tail::open_socket(&shared, request, &id)?;
+        let messages = shared.lock().state.tail(&id).map(Tail::connect);
+        let response = tail::open_socket(messages, request)?;
         return Ok(response.map(|body| Full::new(body).boxed_unsync()));
     }
     let (head, body) = request.into_parts();

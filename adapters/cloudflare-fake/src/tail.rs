@@ -18,37 +18,14 @@ use tokio_tungstenite::tungstenite::protocol::{Message, Role};
 
 use crate::envelope::{Refusal, Reply, ok};
 use crate::request::Request;
-use crate::server::SharedInner;
 use crate::state::State;
+use crate::state::tail::Tail;
 
 /// The path below which the WebSockets are.
 const PATH: &str = "/tails/";
 /// The subprotocol of tails.
 const PROTOCOL: &str = "trace-v1";
-/// Maximum number of messages that wait for a slow client.
-const MAX_WAITING: usize = 1_024;
 const NOT_FOUND: Refusal = Refusal::new(404, 10_007, "The tail does not exist.");
-
-/// A tail of a worker or of a deployment.
-pub(crate) struct Tail {
-    pub(crate) id: String,
-    /// The name of the worker or the project.
-    pub(crate) target: String,
-    messages: broadcast::Sender<String>,
-}
-
-impl Tail {
-    /// Returns the number of connected clients.
-    pub(crate) fn connections(&self) -> usize {
-        self.messages.receiver_count()
-    }
-
-    /// Sends a message to the connected clients.
-    pub(crate) fn send(&self, message: String) {
-        // Without a client the message is lost, as at Cloudflare.
-        let _ = self.messages.send(message);
-    }
-}
 
 /// `..tails` and `..tails/{id}` of a target.
 pub(crate) fn route(
@@ -69,11 +46,7 @@ pub(crate) fn route(
 }
 
 fn create(state: &mut State, target: &str) -> Reply {
-    let tail = Tail {
-        id: state.ids.hex(),
-        target: target.to_owned(),
-        messages: broadcast::Sender::new(MAX_WAITING),
-    };
+    let tail = Tail::new(state.ids.hex(), target);
     let created = view(state, &tail);
     state.tails.push(tail);
     ok(created)
@@ -104,19 +77,12 @@ pub(crate) fn socket_id(request: &http::Request<Incoming>) -> Option<String> {
         .then(|| id.to_owned())
 }
 
-/// Opens the WebSocket of a tail. It closes when the tail is deleted.
+/// Opens a WebSocket that receives the messages of a tail, `None` if there is no such tail. It closes when the tail is
+/// deleted.
 pub(crate) fn open_socket(
-    shared: &SharedInner,
+    messages: Option<broadcast::Receiver<String>>,
     request: http::Request<Incoming>,
-    id: &str,
 ) -> io::Result<Response<Bytes>> {
-    let messages = {
-        let inner = shared.lock();
-        let mut tails = inner.state.tails.iter();
-        tails
-            .find(|tail| tail.id == id)
-            .map(|tail| tail.messages.subscribe())
-    };
     let key = text(request.headers(), &SEC_WEBSOCKET_KEY).map(str::to_owned);
     let is_tail = text(request.headers(), &SEC_WEBSOCKET_PROTOCOL) == Some(PROTOCOL);
     let (Some(messages), Some(key), true) = (messages, key, is_tail) else {

@@ -102,7 +102,7 @@ pub enum LogContent {
     },
     /// A request to a worker or a site.
     Request {
-        /// The HTTP method.
+        /// The HTTP method of the request.
         method: String,
         /// The path of the request inside the worker or site, percent-encoded and without the query string. A path of
         /// more than 2 KiB is cut.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::ProviderError;
+use super::Cause;
 use crate::cli::{LogId, LogLine};
 
 /// Reads what workers write to their consoles, and the requests to workers and sites.
@@ -18,9 +18,14 @@ pub trait ResourceLogs: Send + Sync + std::fmt::Debug {
     /// owner does not have.
     ///
     /// # Errors
-    /// Those of every method of [`Infrastructure`](super::Infrastructure).
-    async fn open(&self, query: LogQuery) -> Result<Option<Box<dyn LogReader>>, ProviderError>;
+    /// [`LogError`] if the provider fails.
+    async fn open(&self, query: LogQuery) -> Result<Option<Box<dyn LogReader>>, LogError>;
 }
+
+/// The provider failed to read logs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the logs could not be read")]
+pub struct LogError(#[source] pub Cause);
 
 /// A position in the log of an owner's objects.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
@@ -30,8 +35,8 @@ pub trait LogReader: Send + Sync + std::fmt::Debug {
     /// creates later may be missing.
     ///
     /// # Errors
-    /// Those of every method of [`Infrastructure`](super::Infrastructure).
-    async fn next(&mut self) -> Result<LogBatch, ProviderError>;
+    /// [`LogError`] if the provider fails.
+    async fn next(&mut self) -> Result<LogBatch, LogError>;
 }
 
 /// Selects the lines of a log.

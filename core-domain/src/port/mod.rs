@@ -51,7 +51,7 @@ pub use infrastructure::{
     SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
 pub use job_hints::JobHints;
-pub use logs::{LogBatch, LogListener, LogQuery, LogReader, LogStart, ResourceLogs};
+pub use logs::{LogBatch, LogError, LogListener, LogQuery, LogReader, LogStart, ResourceLogs};
 pub use mail::{Mail, MailError, Mailbox, MailboxError, Mailer};
 pub use outlet::{Outlet, OutletError};
 pub use passkeys::{

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::memory_logs::MemoryLog;
-use crate::cli::SiteFile;
+use super::memory_logs::{MemoryLog, MemoryLogs};
+use crate::cli::{LogContent, SiteFile};
 use crate::port::{
     HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
     ProviderObject, ResourceLogs, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
@@ -20,9 +20,9 @@ use crate::registry::{ResourceType, SslStatus};
 pub struct MemoryInfrastructure(Arc<Mutex<State>>);
 
 #[derive(Debug)]
-pub(super) struct State {
+struct State {
     /// The objects by name.
-    pub(super) objects: BTreeMap<String, Object>,
+    objects: BTreeMap<String, Object>,
     /// The names of the target objects by hostname in a zone of the operator.
     routes: BTreeMap<String, String>,
     /// The hostnames of customers.
@@ -34,7 +34,7 @@ pub(super) struct State {
     /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
     /// The lines of the objects' logs.
-    pub(super) log: MemoryLog,
+    log: MemoryLog,
     /// If `true`, every change fails.
     refuses: bool,
 }
@@ -47,9 +47,9 @@ struct Customer {
 }
 
 #[derive(Debug)]
-pub(super) struct Object {
-    pub(super) resource_type: ResourceType,
-    pub(super) owner: String,
+struct Object {
+    resource_type: ResourceType,
+    owner: String,
     /// The names of the secrets of the object.
     secrets: BTreeSet<String>,
 }
@@ -93,12 +93,30 @@ impl MemoryInfrastructure {
         self.state().routes.clone()
     }
 
+    /// Appends a line to the log of the worker or pages project with this name. Line number N has the id N and the time
+    /// N milliseconds after the epoch.
+    pub fn log(&self, resource: &str, content: LogContent) {
+        let log = self.state().log.clone();
+        log.push(resource, content);
+    }
+
+    /// Returns the owner of the worker or pages project with a name; `None` if it does not exist.
+    fn owner_with_log(&self, name: &str) -> Option<String> {
+        let state = self.state();
+        let object = state.objects.get(name)?;
+        let has_log = matches!(
+            object.resource_type,
+            ResourceType::Worker | ResourceType::Pages
+        );
+        has_log.then(|| object.owner.clone())
+    }
+
     /// Sets the state of all hostnames of customers.
     pub fn set_hostname_state(&self, state: HostnameState) {
         self.state().hostname_state = state;
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -374,6 +392,10 @@ impl Infrastructure for MemoryInfrastructure {
     }
 
     fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
-        Some(Arc::new(self.clone()))
+        let provider = self.clone();
+        let log = self.state().log.clone();
+        Some(Arc::new(MemoryLogs::new(log, move |name| {
+            provider.owner_with_log(name)
+        })))
     }
 }

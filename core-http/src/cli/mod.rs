@@ -47,7 +47,10 @@ pub fn service(
         "Deployments",
         "Upload of built sites, and the status of their deployments.",
     )
-    .tag("Logs", "What workers and sites log while they run.")
+    .tag(
+        "Logs",
+        "The logs of workers and sites: console lines and requests.",
+    )
     .build()
 }
 

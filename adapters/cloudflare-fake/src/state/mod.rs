@@ -12,6 +12,7 @@ pub(crate) mod queue;
 pub(crate) mod r2;
 pub(crate) mod route;
 pub(crate) mod script;
+pub(crate) mod tail;
 pub(crate) mod worker_domain;
 pub(crate) mod zone;
 
@@ -20,11 +21,11 @@ use std::collections::VecDeque;
 use self::project::{DeploymentEnd, Project};
 use self::queue::Queue;
 use self::script::Script;
+use self::tail::Tail;
 use self::worker_domain::Domain;
 use self::zone::Zone;
 use crate::clock::{Clock, Ids};
 use crate::settings::Settings;
-use crate::tail::Tail;
 
 /// The kinds of objects that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,10 @@ impl State {
             Kind::PagesProject => self.projects.len(),
             Kind::PagesDeployment => self.projects.iter().map(Project::deployment_count).sum(),
         }
+    }
+
+    pub(crate) fn tail(&self, id: &str) -> Option<&Tail> {
+        self.tails.iter().find(|tail| tail.id == id)
     }
 
     /// Returns the tails of a worker or a project.

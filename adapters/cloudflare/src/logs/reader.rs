@@ -5,9 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::cli::{LogContent, LogLevel};
 use core_domain::port::{
-    Infrastructure, LogBatch, LogQuery, LogReader, ProviderError, ResourceLogs, ResourceRef,
+    Cause, Infrastructure, LogBatch, LogError, LogQuery, LogReader, ProviderError, ResourceLogs,
+    ResourceRef,
 };
 use core_domain::registry::ResourceType;
+use futures_util::{StreamExt, stream};
 use tokio::sync::watch;
 
 use super::lines::Lines;
@@ -18,15 +20,20 @@ use crate::ownership::belongs_to;
 
 /// The types of the objects that have logs.
 const LOGGED_TYPES: [ResourceType; 2] = [ResourceType::Worker, ResourceType::Pages];
+/// Maximum number of tails that are opened at the same time.
+const CONCURRENCY: usize = 8;
 /// Maximum number of tails of one reader.
 const MAX_TAILS: usize = 32;
 
 #[async_trait]
 impl ResourceLogs for CloudflareInfrastructure {
-    async fn open(&self, query: LogQuery) -> Result<Option<Box<dyn LogReader>>, ProviderError> {
+    async fn open(&self, query: LogQuery) -> Result<Option<Box<dyn LogReader>>, LogError> {
         let objects = match &query.resource {
-            Some(name) => self.logged_object(&query.owner, name).await?,
-            None => self.logged_objects(&query.owner).await?,
+            Some(name) => self
+                .logged_object(&query.owner, name)
+                .await
+                .map_err(log_error)?,
+            None => self.logged_objects(&query.owner).await.map_err(log_error)?,
         };
         if query.resource.is_some() && objects.is_empty() {
             return Ok(None);
@@ -35,11 +42,25 @@ impl ResourceLogs for CloudflareInfrastructure {
         let (keep_open, stop) = watch::channel(());
         // There are no lines of the past.
         let count = if query.follow { MAX_TAILS } else { 0 };
-        for object in objects.iter().take(count) {
-            // If a tail cannot be opened, those before it end with `keep_open`.
-            if let Some(tail) = Tail::open(&self.client, object).await? {
-                tokio::spawn(tail.follow(Arc::clone(&lines), stop.clone()));
+        let tails = objects.iter().take(count);
+        let tails = tails.cloned().map(|object| {
+            let client = self.client.clone();
+            async move { Tail::open(&client, &object).await }
+        });
+        let tails: Vec<_> = stream::iter(tails).buffered(CONCURRENCY).collect().await;
+        let mut failure = None;
+        for tail in tails {
+            match tail {
+                Ok(Some(tail)) => {
+                    tokio::spawn(tail.follow(Arc::clone(&lines), stop.clone()));
+                }
+                Ok(None) => {}
+                Err(error) => failure = Some(error),
             }
+        }
+        if let Some(error) = failure {
+            // The other tails end with `keep_open`.
+            return Err(log_error(error.into()));
         }
         if query.follow && objects.len() > MAX_TAILS {
             let text = format!(
@@ -100,6 +121,10 @@ impl CloudflareInfrastructure {
     }
 }
 
+fn log_error(error: ProviderError) -> LogError {
+    LogError(Cause::new(error))
+}
+
 /// Reads the lines of the tails, which end when it is dropped.
 #[derive(Debug)]
 struct TailReader {
@@ -110,7 +135,7 @@ struct TailReader {
 
 #[async_trait]
 impl LogReader for TailReader {
-    async fn next(&mut self) -> Result<LogBatch, ProviderError> {
+    async fn next(&mut self) -> Result<LogBatch, LogError> {
         Ok(self.lines.take(self.client.clock().now()))
     }
 }

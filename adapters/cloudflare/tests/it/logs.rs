@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::cli::{LogContent, LogLevel, LogLine};
 use core_domain::port::{
-    Infrastructure, LogListener, LogQuery, LogReader, LogStart, ProviderError, ResourceLogs,
+    Infrastructure, LogError, LogListener, LogQuery, LogReader, LogStart, ResourceLogs,
 };
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn open(
     world: &World,
     resource: Option<&str>,
     follow: bool,
-) -> Result<Option<Follower>, ProviderError> {
+) -> Result<Option<Follower>, LogError> {
     let listener = Arc::new(NewLines::default());
     let query = LogQuery {
         owner: OWNER.to_owned(),

@@ -43,7 +43,7 @@ pub(crate) trait ConsoleSink: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Logs {
     queue: Arc<LogQueue>,
-    shared: Arc<Shared>,
+    state: Arc<LogState>,
 }
 
 impl Logs {
@@ -56,14 +56,14 @@ impl Logs {
         options: LogOptions,
     ) -> Self {
         let queue = Arc::new(LogQueue::new(clock, last_id));
-        let shared = Arc::new(Shared::new(last_id));
+        let state = Arc::new(LogState::new(last_id));
         tokio::spawn(writer::write_lines(
             Arc::clone(&queue),
-            Arc::clone(&shared),
+            Arc::clone(&state),
             Arc::downgrade(data),
             options.lines,
         ));
-        Self { queue, shared }
+        Self { queue, state }
     }
 
     /// Adds the line of a request.
@@ -74,7 +74,7 @@ impl Logs {
     /// Waits until all lines that were added before are written.
     pub(crate) async fn flush(&self) {
         let last_id = self.queue.last_id();
-        let mut written = self.shared.written.subscribe();
+        let mut written = self.state.written.subscribe();
         // The sender lives as long as this value. Without a writer, nothing is written any more.
         let _ = written.wait_for(|written| *written >= last_id).await;
     }
@@ -116,7 +116,7 @@ pub(crate) fn last_id(data: &DataDir) -> Result<u64> {
 
 /// The state that the writer shares with readers.
 #[derive(Debug)]
-struct Shared {
+struct LogState {
     /// All lines up to this id are written.
     written: watch::Sender<u64>,
     watches: Mutex<Vec<Weak<Watch>>>,
@@ -135,7 +135,7 @@ struct WatchState {
     has_news: bool,
 }
 
-impl Shared {
+impl LogState {
     fn new(last_id: u64) -> Self {
         Self {
             written: watch::Sender::new(last_id),

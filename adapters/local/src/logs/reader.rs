@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use core_domain::cli::{LogContent, LogId, LogLine};
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    LogBatch, LogQuery, LogReader, LogStart, ProviderError, ResourceLogs, ResourceRef,
+    LogBatch, LogError, LogQuery, LogReader, LogStart, ResourceLogs, ResourceRef,
 };
 use core_domain::registry::is_provider_name;
 use tokio::time::Instant;
 
 use super::segment::{self, FilePosition, LineReader, StoredLine};
-use super::{LOGGED_TYPES, Logs, Shared, Watch};
+use super::{LOGGED_TYPES, LogState, Logs, Watch};
 use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
 use crate::infrastructure::LocalInfrastructure;
@@ -34,7 +34,7 @@ const LIST_INTERVAL: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl ResourceLogs for LocalInfrastructure {
-    async fn open(&self, query: LogQuery) -> Result<Option<Box<dyn LogReader>>, ProviderError> {
+    async fn open(&self, query: LogQuery) -> Result<Option<Box<dyn LogReader>>, LogError> {
         let logs = Arc::clone(&self.logs);
         if let Some(name) = &query.resource {
             let (owner, name) = (query.owner.clone(), name.clone());
@@ -123,7 +123,7 @@ struct Cursor {
 
 impl LocalLogReader {
     async fn open(logs: Arc<Logs>, stores: Stores, query: LogQuery) -> Result<Self> {
-        let watch = logs.shared.watch(query.listener.clone());
+        let watch = logs.state.watch(query.listener.clone());
         let mut reader = Self {
             logs,
             stores,
@@ -136,7 +136,7 @@ impl LocalLogReader {
             LogStart::After(id) => id.0,
             LogStart::Tail(count) => {
                 reader.find_objects().await?;
-                let written = reader.written();
+                let written = reader.last_written_id();
                 let cursors = reader.cursors.clone();
                 let find = move |data: &DataDir| cursors.id_before_tail(data, count, written);
                 reader.stores.run(find).await?
@@ -146,8 +146,8 @@ impl LocalLogReader {
     }
 
     /// All lines up to this id can be read.
-    fn written(&self) -> u64 {
-        let Shared { written, .. } = self.logs.shared.as_ref();
+    fn last_written_id(&self) -> u64 {
+        let LogState { written, .. } = self.logs.state.as_ref();
         *written.borrow()
     }
 
@@ -174,14 +174,14 @@ impl LocalLogReader {
 
 #[async_trait]
 impl LogReader for LocalLogReader {
-    async fn next(&mut self) -> Result<LogBatch, ProviderError> {
+    async fn next(&mut self) -> Result<LogBatch, LogError> {
         let has_listed = self.find_objects().await?;
         // News is taken before the lines are read, so that lines written in between are news again.
         if !self.watch.take_news() && !has_listed {
             return Ok(LogBatch::default());
         }
         let (mut cursors, owner) = (self.cursors.clone(), self.query.owner.clone());
-        let written = self.written();
+        let written = self.last_written_id();
         let read = self.stores.run(move |data| {
             let batch = cursors.read(data, &owner, written)?;
             Ok((cursors, batch))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use core_domain::port::{Cause, ResourceRef};
 
-use super::Shared;
+use super::LogState;
 use super::queue::{LogQueue, ObjectLines, TakenLines, WaitingLine};
 use super::segment::{self, LOCK, SegmentEnd, StoredLine};
 use crate::data_dir::DataDir;
@@ -22,7 +22,7 @@ const MAX_CACHED: usize = 1_024;
 /// Writes lines until the queue is closed and empty. Lines are lost if the data folder was closed before.
 pub(super) async fn write_lines(
     queue: Arc<LogQueue>,
-    shared: Arc<Shared>,
+    state: Arc<LogState>,
     data: Weak<DataDir>,
     max_lines: usize,
 ) {
@@ -48,7 +48,7 @@ pub(super) async fn write_lines(
             }
         };
         writer = next;
-        shared.publish(last_id, &written);
+        state.publish(last_id, &written);
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// Returns the ids and the numbers of the lines of each file.
-    fn stored(folder: &Folder) -> Vec<Vec<(u64, u64)>> {
+    fn stored_ids(folder: &Folder) -> Vec<Vec<(u64, u64)>> {
         let Folder { data, object, .. } = folder;
         let segments = segment::list(data, object).unwrap();
         let lines = |segment| {
@@ -285,16 +285,16 @@ mod tests {
             assert!(written.unwrap().is_some());
         };
         append(10..12);
-        assert_eq!(stored(&folder), [[(10, 1), (11, 2)]]);
+        assert_eq!(stored_ids(&folder), [[(10, 1), (11, 2)]]);
         append(12..15);
         append(15..19);
         let wanted = [
             vec![(13, 4), (14, 5), (15, 6)],
             vec![(16, 7), (17, 8), (18, 9)],
         ];
-        assert_eq!(stored(&folder), wanted);
+        assert_eq!(stored_ids(&folder), wanted);
         append(19..20);
-        assert_eq!(stored(&folder), [wanted[1].clone(), vec![(19, 10)]]);
+        assert_eq!(stored_ids(&folder), [wanted[1].clone(), vec![(19, 10)]]);
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         next.append(data, object, lines([1, 2])).unwrap();
         next.append(data, object, lines([3])).unwrap();
         let wanted = [vec![(10, 1), (11, 2), (12, 3)], vec![(13, 4), (14, 5)]];
-        assert_eq!(stored(&folder), wanted);
+        assert_eq!(stored_ids(&folder), wanted);
         assert_eq!(segment::last_id(data, object).unwrap(), 14);
     }
 

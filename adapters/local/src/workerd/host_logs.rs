@@ -46,10 +46,13 @@ pub(super) struct RemoteLogs {
 struct Omissions(Mutex<BTreeMap<String, u64>>);
 
 impl Omissions {
-    fn add(&self, worker: &str, count: u64) {
+    /// Adds to the number of a worker. Returns `true` if it is the first since the last call of [`Self::take`].
+    fn add(&self, worker: &str, count: u64) -> bool {
         let mut counts = self.lock();
+        let is_first = counts.is_empty();
         let number = counts.entry(worker.to_owned()).or_default();
         *number = number.saturating_add(count);
+        is_first
     }
 
     fn take(&self) -> BTreeMap<String, u64> {
@@ -85,7 +88,11 @@ impl ConsoleSink for RemoteLogs {
     }
 
     fn omit(&self, worker: &str, count: u64) {
-        self.omissions.add(worker, count);
+        if self.omissions.add(worker, count) {
+            // Wakes the task. If the queue is full, the task runs anyway.
+            let worker = worker.to_owned();
+            let _ = self.waiting.try_send(Frame::Omission { worker, count: 0 });
+        }
     }
 }
 
@@ -102,6 +109,9 @@ async fn send_lines(
         let omitted = omissions.take().into_iter();
         frames.extend(omitted.map(|(worker, count)| Frame::Omission { worker, count }));
         for frame in frames.drain(..) {
+            if matches!(frame, Frame::Omission { count: 0, .. }) {
+                continue;
+            }
             buffer.clear();
             serde_json::to_writer(&mut buffer, &frame)?;
             buffer.push(b'\n');
@@ -152,9 +162,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Received(UnboundedSender<(String, String)>);
+    struct ReceivedLines(UnboundedSender<(String, String)>);
 
-    impl ConsoleSink for Received {
+    impl ConsoleSink for ReceivedLines {
         fn write(&self, worker: &str, level: LogLevel, text: &str) {
             let line = (worker.to_owned(), format!("{level} {text}"));
             self.0.send(line).unwrap();
@@ -168,7 +178,7 @@ mod tests {
 
     fn console() -> (Arc<dyn ConsoleSink>, UnboundedReceiver<(String, String)>) {
         let (sender, lines) = unbounded_channel();
-        (Arc::new(Received(sender)), lines)
+        (Arc::new(ReceivedLines(sender)), lines)
     }
 
     #[tokio::test]

@@ -4,8 +4,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use core_domain::cli::{LogLevel, MAX_LOG_TEXT_BYTES};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
+
+use tokio::time::{Instant, timeout_at};
 
 use super::console::ConsoleParser;
 use crate::logs::ConsoleSink;
@@ -16,6 +20,12 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 const MAX_REASON_BYTES: usize = 8 * 1024;
 /// Maximum number of lines that are kept.
 const MAX_LINES: usize = 12;
+/// The interval to which the following limits apply.
+const RATE_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of lines that a worker adds to its log in one interval.
+const MAX_RATE_LINES: u64 = 1_000;
+/// Maximum length of their texts, in bytes.
+const MAX_RATE_BYTES: usize = 1024 * 1024;
 /// Minimum length of a hidden text, in bytes. A shorter text is not secret and would match everywhere.
 const MIN_HIDDEN_BYTES: usize = 4;
 
@@ -27,6 +37,17 @@ pub(super) struct Tail {
     hidden: Vec<String>,
     parser: ConsoleParser,
     console: Arc<dyn ConsoleSink>,
+    rate: LineRate,
+}
+
+/// The console lines of the current interval.
+#[derive(Debug)]
+struct LineRate {
+    ends_at: Instant,
+    lines: u64,
+    bytes: usize,
+    /// Number of lines that exceeded a limit.
+    omitted: u64,
 }
 
 impl Tail {
@@ -45,6 +66,7 @@ impl Tail {
             hidden,
             parser: ConsoleParser::default(),
             console,
+            rate: LineRate::starting_now(),
         }
     }
 
@@ -52,9 +74,37 @@ impl Tail {
     pub(super) async fn read_from(&mut self, worker: &str, output: impl AsyncRead + Unpin) {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
-        while let Ok(Some(is_cut)) = read_line(&mut output, &mut line).await {
-            self.push(worker, &line, is_cut);
+        loop {
+            if self.rate.omitted > 0 && !has_output(&mut output, self.rate.ends_at).await {
+                self.start_interval(worker);
+            }
+            match read_line(&mut output, &mut line).await {
+                Ok(Some(is_cut)) => self.push(worker, &line, is_cut),
+                Ok(None) | Err(_) => return self.start_interval(worker),
+            }
         }
+    }
+
+    /// Reports the omitted lines of the last interval, and starts the next one.
+    fn start_interval(&mut self, worker: &str) {
+        let last = std::mem::replace(&mut self.rate, LineRate::starting_now());
+        if last.omitted > 0 {
+            self.console.omit(worker, last.omitted);
+        }
+    }
+
+    /// Adds a line to the log of the worker, unless the worker writes too many.
+    fn write(&mut self, worker: &str, level: LogLevel, text: &str) {
+        if Instant::now() >= self.rate.ends_at {
+            self.start_interval(worker);
+        }
+        if self.rate.lines >= MAX_RATE_LINES || self.rate.bytes >= MAX_RATE_BYTES {
+            self.rate.omitted += 1;
+            return;
+        }
+        self.rate.lines += 1;
+        self.rate.bytes += text.len().min(MAX_LOG_TEXT_BYTES);
+        self.console.write(worker, level, text);
     }
 
     fn push(&mut self, worker: &str, line: &[u8], is_cut: bool) {
@@ -66,7 +116,7 @@ impl Tail {
         }
         tracing::debug!(worker, "{}", line.text);
         if let Some(level) = line.level {
-            self.console.write(worker, level, &line.text);
+            self.write(worker, level, &line.text);
         }
         if !line.is_reason {
             return;
@@ -84,6 +134,22 @@ impl Tail {
         let lines = self.lines.iter().map(String::as_str);
         lines.collect::<Vec<_>>().join("\n")
     }
+}
+
+impl LineRate {
+    fn starting_now() -> Self {
+        Self {
+            ends_at: Instant::now() + RATE_INTERVAL,
+            lines: 0,
+            bytes: 0,
+            omitted: 0,
+        }
+    }
+}
+
+/// Waits for output until a time. Returns `false` if there is none.
+async fn has_output(output: &mut (impl AsyncBufRead + Unpin), until: Instant) -> bool {
+    timeout_at(until, output.fill_buf()).await.is_ok()
 }
 
 /// Reads a line without its line break into the buffer. Returns whether its end was dropped because it is too long, and
@@ -116,7 +182,7 @@ async fn read_line(
 mod tests {
     use std::sync::Mutex;
 
-    use core_domain::cli::LogLevel;
+    use tokio::io::{AsyncWriteExt, duplex};
 
     use super::*;
 
@@ -128,7 +194,10 @@ mod tests {
             self.0.lock().unwrap().push((level, text.to_owned()));
         }
 
-        fn omit(&self, _: &str, _: u64) {}
+        fn omit(&self, _: &str, count: u64) {
+            let line = (LogLevel::Warn, format!("omitted {count}"));
+            self.0.lock().unwrap().push(line);
+        }
     }
 
     fn console(text: &str) -> String {
@@ -175,5 +244,26 @@ mod tests {
         let long = &lines[0].1;
         assert!(long.len() > MAX_LINE_BYTES - 100 && long.len() < MAX_LINE_BYTES);
         assert_eq!(lines[1].1, "next");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_above_the_rate_are_counted_and_reported_after_the_interval() {
+        let lines = Arc::new(ConsoleLines::default());
+        let count = || lines.0.lock().unwrap().len() as u64;
+        let mut tail = Tail::with_hidden([], Arc::clone(&lines) as _);
+        let (output, mut process) = duplex(1024 * 1024);
+        let flood = console("y").repeat(usize::try_from(MAX_RATE_LINES).unwrap() + 5);
+        process.write_all(flood.as_bytes()).await.unwrap();
+        let write = async {
+            // The clock moves on when the reader waits.
+            tokio::time::sleep(3 * RATE_INTERVAL).await;
+            assert_eq!(count(), MAX_RATE_LINES + 1);
+            let omission = (LogLevel::Warn, "omitted 5".to_owned());
+            assert_eq!(lines.0.lock().unwrap().last(), Some(&omission));
+            process.write_all(console("next").as_bytes()).await.unwrap();
+            drop(process);
+        };
+        tokio::join!(tail.read_from("a", output), write);
+        assert_eq!(count(), MAX_RATE_LINES + 2);
     }
 }

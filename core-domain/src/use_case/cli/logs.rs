@@ -10,8 +10,8 @@ use crate::access::{PlatformScope, authorize};
 use crate::cli::{LogId, MAX_LOG_TAIL};
 use crate::kernel::{Code, Context, Effect, Error, Line, PlatformId, Result, permission};
 use crate::port::{
-    Cause, Infrastructure, LogBatch, LogListener, LogQuery, LogReader, LogStart, Mode,
-    ProviderError, Store,
+    Cause, Infrastructure, LogBatch, LogError, LogListener, LogQuery, LogReader, LogStart, Mode,
+    Store,
 };
 use crate::use_case::iam;
 
@@ -87,7 +87,7 @@ pub async fn open_log(
         follow: query.follow.unwrap_or(true),
         listener,
     };
-    let reader = logs.open(query).await.map_err(provider_error)?;
+    let reader = logs.open(query).await.map_err(upstream_error)?;
     Ok(LogFeed {
         cx: cx.without_conditions(),
         platform: scope.id().clone(),
@@ -103,7 +103,7 @@ impl LogFeed {
     /// - `UPSTREAM_ERROR` if the provider fails.
     pub async fn next(&mut self, store: &dyn Store) -> Result<LogBatch> {
         self.authorize_again(store).await?;
-        self.reader.next().await.map_err(provider_error)
+        self.reader.next().await.map_err(upstream_error)
     }
 
     /// Authorizes the caller again, with the caller's current permissions.
@@ -135,6 +135,6 @@ fn invalid_id() -> Error {
     Error::invalid("lastEventId", "unknown", "is not the id of a line")
 }
 
-fn provider_error(error: ProviderError) -> Error {
+fn upstream_error(error: LogError) -> Error {
     Error::Upstream(Cause::new(error).to_string())
 }
