@@ -58,6 +58,7 @@ mod assemble;
 mod background_task;
 mod background_threads;
 mod builder;
+mod client_address;
 mod clock;
 mod contradictions;
 mod dns;

@@ -5,20 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(feature = "local")]
-use core_domain::gateway::{self, TrustedProxies};
-#[cfg(feature = "local")]
 use core_domain::kernel::Context;
 use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
 #[cfg(feature = "local")]
-use core_http::kernel::PeerAddr;
-#[cfg(feature = "local")]
-use core_local::{ClientAddress, FileBlobs, LocalConfig, LocalInfrastructure};
+use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 
 #[cfg(not(all(feature = "local", feature = "archives")))]
 use crate::absent::MissingPart;
 use crate::after_commit::AfterCommit;
 #[cfg(feature = "local")]
-use crate::assemble::trusted_proxies;
+use crate::client_address::client_address;
 use crate::infrastructure::infrastructure;
 #[cfg(feature = "local")]
 use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
@@ -63,7 +59,7 @@ impl Provider {
         config.retention = builder.settings.retention;
         config.workerd.clone_from(&builder.workerd);
         config.logs = builder.settings.logs;
-        config.client_address = Some(client_address(trusted_proxies(builder)?));
+        config.client_address = Some(client_address(builder)?);
         config.workers = builder.settings.workerd;
         config.latency = builder.local_latency;
         if builder.settings.workerd.process {
@@ -85,19 +81,6 @@ impl Provider {
             blobs,
         })
     }
-}
-
-/// Returns the function that finds the client of a request to a site: the peer of the connection, or the client for which
-/// a trusted proxy forwards.
-#[cfg(feature = "local")]
-fn client_address(proxies: TrustedProxies) -> ClientAddress {
-    ClientAddress::new(move |extensions, headers| {
-        let PeerAddr(peer) = extensions.get()?;
-        let lines = headers.get_all("x-forwarded-for").iter();
-        // A line that is not text becomes an invalid address, which ends the search.
-        let lines = lines.map(|line| line.to_str().unwrap_or(""));
-        Some(gateway::client_address(peer.ip(), lines, &proxies).to_canonical())
-    })
 }
 
 /// Returns the host and port of a plain HTTP URL. Auth workers call IAM, which may run on this machine without TLS. All

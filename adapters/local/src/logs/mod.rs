@@ -8,19 +8,19 @@ mod options;
 mod queue;
 mod reader;
 mod segment;
+mod state;
 mod writer;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use core_domain::cli::{LogContent, LogLevel};
 use core_domain::kernel::Clock;
-use core_domain::port::{LogListener, ResourceRef};
+use core_domain::port::ResourceRef;
 use core_domain::registry::ResourceType;
-use tokio::sync::watch;
 
 pub use self::options::{ClientAddress, LogOptions};
 use self::queue::LogQueue;
+use self::state::LogState;
 use crate::data_dir::DataDir;
 use crate::error::Result;
 use crate::names::check_name;
@@ -112,98 +112,4 @@ pub(crate) fn last_id(data: &DataDir) -> Result<u64> {
         })?;
     }
     Ok(last)
-}
-
-/// The state that the writer shares with readers.
-#[derive(Debug)]
-struct LogState {
-    /// All lines up to this id are written.
-    written: watch::Sender<u64>,
-    watches: Mutex<Vec<Weak<Watch>>>,
-}
-
-/// The interest of a reader in new lines.
-#[derive(Debug)]
-struct Watch {
-    state: Mutex<WatchState>,
-    listener: Option<Arc<dyn LogListener>>,
-}
-
-#[derive(Debug, Default)]
-struct WatchState {
-    objects: BTreeSet<(&'static str, String)>,
-    has_news: bool,
-}
-
-impl LogState {
-    fn new(last_id: u64) -> Self {
-        Self {
-            written: watch::Sender::new(last_id),
-            watches: Mutex::default(),
-        }
-    }
-
-    /// Creates the watch of a new reader. It has news, so that the reader reads at first.
-    fn watch(&self, listener: Option<Arc<dyn LogListener>>) -> Arc<Watch> {
-        let watch = Arc::new(Watch {
-            state: Mutex::new(WatchState {
-                has_news: true,
-                ..WatchState::default()
-            }),
-            listener,
-        });
-        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        watches.retain(|watch| watch.strong_count() > 0);
-        watches.push(Arc::downgrade(&watch));
-        watch
-    }
-
-    /// Announces that all lines up to `last_id` are written, and that these objects have new lines.
-    fn publish(&self, last_id: u64, objects: &[ResourceRef]) {
-        self.written
-            .send_modify(|written| *written = last_id.max(*written));
-        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        let watches: Vec<_> = watches.iter().filter_map(Weak::upgrade).collect();
-        for watch in watches {
-            watch.notify_of(objects);
-        }
-    }
-}
-
-impl Watch {
-    fn notify_of(&self, objects: &[ResourceRef]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_watched = |object: &ResourceRef| {
-            let key = (object.resource_type.as_str(), object.name.clone());
-            state.objects.contains(&key)
-        };
-        if !objects.iter().any(is_watched) {
-            return;
-        }
-        state.has_news = true;
-        drop(state);
-        if let Some(listener) = &self.listener {
-            listener.on_lines();
-        }
-    }
-
-    /// Sets the objects whose lines are news.
-    fn set_objects<'a>(&self, objects: impl IntoIterator<Item = &'a ResourceRef>) {
-        let key = |object: &ResourceRef| (object.resource_type.as_str(), object.name.clone());
-        let objects = objects.into_iter().map(key).collect();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.objects = objects;
-    }
-
-    /// Makes the next read look for lines.
-    fn set_news(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.has_news = true;
-    }
-
-    /// Returns whether there was news since the last call.
-    fn take_news(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut state.has_news)
-    }
 }

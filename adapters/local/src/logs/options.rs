@@ -42,8 +42,9 @@ impl ClientAddress {
         Self(Arc::new(address_of))
     }
 
-    /// Returns the address of the client of a request.
-    pub(crate) fn of(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
+    /// Returns the address of the client of a request; `None` if it is unknown.
+    #[must_use]
+    pub fn of(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
         (self.0)(extensions, headers)
     }
 }

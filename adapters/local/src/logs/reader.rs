@@ -15,7 +15,8 @@ use core_domain::registry::is_provider_name;
 use tokio::time::Instant;
 
 use super::segment::{self, FilePosition, LineReader, StoredLine};
-use super::{LOGGED_TYPES, LogState, Logs, Watch};
+use super::state::{LogState, Watch};
+use super::{LOGGED_TYPES, Logs};
 use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
 use crate::infrastructure::LocalInfrastructure;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Weak};
 
 use core_domain::port::{Cause, ResourceRef};
 
-use super::LogState;
 use super::queue::{LogQueue, ObjectLines, TakenLines, WaitingLine};
 use super::segment::{self, LOCK, SegmentEnd, StoredLine};
+use super::state::LogState;
 use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result, run_blocking};
 use crate::manifest::Manifest;
