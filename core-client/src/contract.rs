@@ -16,24 +16,7 @@ use crate::operations::all;
 
 /// Operations that the OpenAPI documents do not have yet, or have in an earlier form. They are not compared. Remove an
 /// operation from this list as soon as the documents have it.
-const PLANNED: &[&str] = &[
-    "deploy",
-    "plan_deployment",
-    "list_deployments",
-    "get_deployment",
-    "roll_back_deployment",
-    "promote_deployment",
-    "pin_deployment",
-    "unpin_deployment",
-    "follow_deployment",
-    "list_features",
-    "activate_feature",
-    "deactivate_feature",
-    "list_secrets",
-    "set_secrets",
-    "delete_secret",
-    "follow_logs",
-];
+const PLANNED: &[&str] = &[];
 
 /// The schema of a body, with the schemas that it refers to in `$defs`.
 fn schema_of<T: JsonSchema>() -> Value {

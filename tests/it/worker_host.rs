@@ -137,3 +137,65 @@ async fn the_workers_command_cannot_be_started_by_hand() {
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(said.contains("must be started by the server"), "{said}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn console_lines_of_a_hosted_worker_reach_the_log_of_its_platform() {
+    let Some(workerd) = workerd() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &workerd).await;
+    let (person, worker) = ready(&server).await;
+    log_at_start(data.path(), &worker);
+    first_visit(&server, &worker).await;
+    let path = format!(
+        "/api/v1/cli/platforms/{}/logs?follow=false",
+        person.platform
+    );
+    let lines = loop {
+        let answer = server.get(&person.token, &path).await.expect(200);
+        let lines = log_lines(&String::from_utf8_lossy(&answer.bytes));
+        if lines.len() >= 2 {
+            break lines;
+        }
+    };
+    let of_kind = |kind: &str| lines.iter().find(|line| line["kind"] == kind).unwrap();
+    let console = of_kind("console");
+    assert_eq!(console["resource"], worker.as_str());
+    assert_eq!(
+        (&console["level"], &console["text"]),
+        (&"warn".into(), &"started".into())
+    );
+    let request = of_kind("request");
+    assert_eq!(
+        (&request["path"], &request["status"]),
+        (&"/visits".into(), &200.into())
+    );
+    assert_eq!(request.get("clientAddress"), None);
+    assert!(server.terminate().await.success());
+}
+
+/// Adds a statement to the stored script of a worker that has not started yet.
+fn log_at_start(data: &std::path::Path, worker: &str) {
+    let versions = data
+        .join("infrastructure/worker")
+        .join(worker)
+        .join("versions");
+    let version = std::fs::read_dir(versions)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let modules = std::fs::read_dir(version.path().join("modules")).unwrap();
+    let module = modules.flatten().next().unwrap().path();
+    let script = std::fs::read_to_string(&module).unwrap();
+    std::fs::write(module, format!("console.warn('started');\n{script}")).unwrap();
+}
+
+/// Returns the data of server-sent events.
+fn log_lines(events: &str) -> Vec<serde_json::Value> {
+    let data = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "));
+    data.map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}

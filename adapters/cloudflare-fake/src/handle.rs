@@ -42,9 +42,12 @@ impl FakeCloudflare {
     pub async fn start_with(settings: Settings) -> io::Result<Self> {
         let listener = TcpListener::bind((IpAddr::from([127, 0, 0, 1]), settings.port)).await?;
         let address = listener.local_addr()?;
+        let limiter = Limiter::new(settings.rate_limit);
+        let mut state = State::new(settings);
+        state.address = address.to_string();
         let shared = Arc::new(SharedInner::new(Inner {
-            limiter: Limiter::new(settings.rate_limit),
-            state: State::new(settings),
+            limiter,
+            state,
             faults: FaultQueue::default(),
             journal: Journal::default(),
         }));
@@ -84,6 +87,27 @@ impl FakeCloudflare {
             .first()
             .map(|zone| zone.id.clone())
             .unwrap_or_default()
+    }
+
+    /// Sends a message to all tails of a worker or a project. Returns the number of clients that receive it.
+    pub fn send_to_tails(&self, target: &str, message: &serde_json::Value) -> usize {
+        let inner = self.shared.lock();
+        let tails: Vec<_> = inner.state.tails_of(target).collect();
+        for tail in &tails {
+            tail.send(message.to_string());
+        }
+        tails.iter().map(|tail| tail.connections()).sum()
+    }
+
+    /// Returns the number of tails that are not deleted.
+    #[must_use]
+    pub fn tail_count(&self) -> usize {
+        self.shared.lock().state.tails.len()
+    }
+
+    /// Deletes all tails, as when they expire. Their WebSockets close.
+    pub fn expire_tails(&self) {
+        self.shared.lock().state.tails.clear();
     }
 
     /// Adds a zone with a status and returns its id.

@@ -77,6 +77,9 @@
 //! GET /accounts/{account_id}/workers/scripts/{script_name}/versions/{version_id}
 //! GET /accounts/{account_id}/workers/scripts/{script_name}/deployments
 //! POST /accounts/{account_id}/workers/scripts/{script_name}/deployments
+//! GET /accounts/{account_id}/workers/scripts/{script_name}/tails
+//! POST /accounts/{account_id}/workers/scripts/{script_name}/tails
+//! DELETE /accounts/{account_id}/workers/scripts/{script_name}/tails/{tail_id}
 //!
 //! GET /accounts/{account_id}/pages/projects
 //! POST /accounts/{account_id}/pages/projects
@@ -88,6 +91,8 @@
 //! POST /accounts/{account_id}/pages/projects/{project_name}/deployments
 //! GET /accounts/{account_id}/pages/projects/{project_name}/deployments/{deployment_id}
 //! GET /accounts/{account_id}/pages/projects/{project_name}/deployments/{deployment_id}/history/logs
+//! POST /accounts/{account_id}/pages/projects/{project_name}/deployments/{deployment_id}/tails
+//! DELETE /accounts/{account_id}/pages/projects/{project_name}/deployments/{deployment_id}/tails/{tail_id}
 //! GET /accounts/{account_id}/pages/projects/{project_name}/domains
 //! POST /accounts/{account_id}/pages/projects/{project_name}/domains
 //! GET /accounts/{account_id}/pages/projects/{project_name}/domains/{domain_name}
@@ -122,6 +127,7 @@ mod server;
 mod serving;
 mod settings;
 mod state;
+mod tail;
 mod user;
 mod zone;
 

@@ -24,6 +24,8 @@ use crate::limit::{Limiter, Verdict};
 use crate::request::Request;
 use crate::router;
 use crate::state::State;
+use crate::state::tail::Tail;
+use crate::tail;
 
 const TOO_MANY: Refusal = Refusal::new(429, 10429, "Too many requests");
 const SUCCESS_FALSE: Refusal = Refusal::new(200, 10001, "The request was not carried out");
@@ -84,13 +86,19 @@ async fn connection(stream: TcpStream, shared: Arc<SharedInner>) {
     let service = service_fn(|request| answer(request, Arc::clone(&shared)));
     let server = hyper::server::conn::http1::Builder::new();
     // An error means that the client disconnected, or that a fault closes the connection.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    let connection = server.serve_connection(TokioIo::new(stream), service);
+    let _ = connection.with_upgrades().await;
 }
 
 async fn answer(
     request: http::Request<Incoming>,
     shared: Arc<SharedInner>,
 ) -> io::Result<Response<Body>> {
+    if let Some(id) = tail::socket_id(&request) {
+        let messages = shared.lock().state.tail(&id).map(Tail::connect);
+        let response = tail::open_socket(messages, request)?;
+        return Ok(response.map(|body| Full::new(body).boxed_unsync()));
+    }
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let request = Request::new(&head, body);

@@ -8,10 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use core_domain::kernel::{Clock, Secret, retry_after};
 use core_domain::port::Cause;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT,
+};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::upgrade::Upgraded;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Connections;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,6 +23,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tracing::Instrument;
 
 use crate::call::Call;
@@ -242,6 +248,49 @@ impl Client {
                 is_confidential: call.is_confidential,
             })),
         })
+    }
+
+    /// Opens a WebSocket at a URL that the API returned. The token is not sent there.
+    pub(crate) async fn open_socket(
+        &self,
+        url: &str,
+        protocol: &'static str,
+    ) -> Result<Upgraded, CallError> {
+        let unsent = |cause: Cause| CallError::Unsent(cause);
+        // Plain connections are possible only to this machine, as those to the API.
+        let is_plain = self.0.base_url.starts_with("http:");
+        let url = match (url.strip_prefix("wss:"), url.strip_prefix("ws:")) {
+            (Some(rest), _) => format!("https:{rest}"),
+            (None, Some(rest)) if is_plain => format!("http:{rest}"),
+            _ => return Err(unsent("the URL of a tail is no WebSocket".into())),
+        };
+        let key = generate_key();
+        let request = Request::get(url)
+            .header(USER_AGENT, USER_AGENT_VALUE)
+            .header(CONNECTION, "Upgrade")
+            .header(UPGRADE, "websocket")
+            .header(SEC_WEBSOCKET_VERSION, "13")
+            .header(SEC_WEBSOCKET_KEY, &key)
+            .header(SEC_WEBSOCKET_PROTOCOL, protocol)
+            .body(Full::default())
+            .map_err(|error| unsent(Cause::new(error)))?;
+        let limit = self.0.options.request_timeout;
+        let answered = timeout(limit, self.0.connections.request(request)).await;
+        let answered = answered
+            .map_err(|_| unsent(format!("no response within {limit:?}").into()))?
+            .map_err(|error| unsent(Cause::new(error)))?;
+        let accepted = answered.headers().get(SEC_WEBSOCKET_ACCEPT);
+        let is_accepted =
+            accepted.is_some_and(|accepted| *accepted == *derive_accept_key(key.as_bytes()));
+        if answered.status() != StatusCode::SWITCHING_PROTOCOLS || !is_accepted {
+            let status = answered.status();
+            return Err(unsent(
+                format!("the WebSocket was refused: {status}").into(),
+            ));
+        }
+        hyper::upgrade::on(answered)
+            .await
+            .map_err(|error| unsent(Cause::new(error)))
     }
 
     fn timeout_for(&self, call: &Call) -> Duration {

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Clock;
 use core_domain::port::{
-    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteRedeploy,
-    SiteStorage, SiteUpload,
+    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceLogs,
+    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
+    SiteRedeploy, SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use tokio::sync::Semaphore;
@@ -42,7 +42,7 @@ pub enum CloudflareError {
 /// limiter and the caches.
 #[derive(Clone, Debug)]
 pub struct CloudflareInfrastructure {
-    client: Client,
+    pub(crate) client: Client,
     subdomain: Arc<Subdomain>,
     zones: Arc<Zones>,
     /// One permit for each part of a site that may be in memory.
@@ -338,5 +338,9 @@ impl Infrastructure for CloudflareInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         false
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        Some(Arc::new(self.clone()))
     }
 }

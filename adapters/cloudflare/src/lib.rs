@@ -19,6 +19,11 @@
 //! Processes that share a token must divide the number ([`CloudflareOptions::requests`]). After a response with status
 //! 429, no request is sent until the time in it has passed. Logs contain the `cf_ray` of each request.
 //!
+//! # Logs
+//! The logs of workers and sites come from the tails of Cloudflare, which report requests after they have ended and have
+//! no earlier lines. They need the permission Workers Tail *Read*. A site has lines only if it has functions. A reader
+//! opens one tail for each worker and site, at most 32, and closes them at its end.
+//!
 //! # What is not supported
 //! - Bundling: a folder `_worker.js` of a site is refused, and its folder `functions` is ignored.
 //! - Setting the fallback origin of the zone for customers' hostnames.
@@ -36,6 +41,7 @@ mod error;
 mod hostname;
 mod infrastructure;
 mod kv;
+mod logs;
 mod multipart;
 mod options;
 mod ownership;

@@ -13,6 +13,7 @@ use http::Uri;
 use http::uri::Authority;
 use serde::{Deserialize, Serialize};
 
+use crate::logs::{ClientAddress, LogOptions};
 use crate::workerd::{Workerd, WorkerdOptions};
 
 /// The configuration of the local provider.
@@ -39,6 +40,11 @@ pub struct LocalConfig {
     /// The command that hosts workers in a separate process (Unix only). If `None`, this process hosts them. Default:
     /// `None`.
     pub worker_host: Option<WorkerHostCommand>,
+    /// The options of the logs of workers and sites.
+    pub logs: LogOptions,
+    /// Returns the addresses of clients, for [`LogOptions::client_addresses`]. If `None`, no addresses are recorded.
+    /// Default: `None`.
+    pub client_address: Option<ClientAddress>,
     /// Services that workers can reach by plain HTTP at any address, including addresses of this machine. Auth workers
     /// need IAM here. Default: none.
     pub reachable: Vec<Authority>,
@@ -67,6 +73,8 @@ impl LocalConfig {
             workerd: None,
             workers: WorkerdOptions::default(),
             worker_host: None,
+            logs: LogOptions::default(),
+            client_address: None,
             reachable: Vec::new(),
             suspensions: None,
             latency: Duration::ZERO,

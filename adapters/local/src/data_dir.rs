@@ -193,6 +193,24 @@ impl DataDir {
         Ok(Some(FolderLock { _file: file }))
     }
 
+    /// Waits for an exclusive lock on the file. Returns `None` if its folder does not exist.
+    pub(crate) fn lock_exclusive(&self, parts: &[&str]) -> Result<Option<FolderLock>> {
+        let file = match lock_file(&self.path(parts)?) {
+            Ok(file) => file,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        file.lock()?;
+        Ok(Some(FolderLock { _file: file }))
+    }
+
+    /// Opens a file for appending. Creates it if it does not exist.
+    pub(crate) fn append_file(&self, parts: &[&str]) -> Result<File> {
+        let path = self.path(parts)?;
+        let mut options = OpenOptions::new();
+        Ok(with_private_mode(options.create(true).append(true)).open(path)?)
+    }
+
     /// Tries to get an exclusive lock on the file. Returns `None` if the lock is held by another holder, or if the
     /// folder does not exist.
     pub(crate) fn try_lock(&self, parts: &[&str]) -> Result<Option<FolderLock>> {

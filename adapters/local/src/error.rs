@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use core_domain::port::{BlobError, Cause, ProviderError};
+use core_domain::port::{BlobError, Cause, LogError, ProviderError};
 
 /// An error of the local provider. The messages contain no paths of this machine. Paths are in the sources of the
 /// errors, for the log.
@@ -81,6 +81,12 @@ impl From<LocalError> for ProviderError {
             }
             LocalError::Io(_) | LocalError::Sqlite(_) => Self::Transient(Cause::new(error)),
         }
+    }
+}
+
+impl From<LocalError> for LogError {
+    fn from(error: LocalError) -> Self {
+        Self(Cause::new(error))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use core_domain::port::{ObjectRequest, ProviderObject, ResourceRef, SiteDeployment, SiteState};
 use core_domain::registry::ResourceType;
@@ -14,6 +15,7 @@ use crate::error::{Result, run_blocking};
 use crate::host::SiteHost;
 use crate::hostname::{self, is_served};
 use crate::kv::{self, KvNamespace};
+use crate::logs::{self, ConsoleSink, Logs};
 use crate::manifest::Manifest;
 use crate::names::check_name;
 use crate::queue::{self, Queue};
@@ -24,11 +26,15 @@ use crate::stores::{self, Stores};
 use crate::worker::{self, WorkerScript, WorkerVersion};
 use crate::workerd::Workers;
 
+/// Maximum time to wait until the waiting lines of logs are written.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+
 /// An infrastructure provider in one folder of this machine. Cheap to clone; clones are the same provider.
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
     stores: Stores,
     pub(crate) workers: Workers,
+    pub(crate) logs: Arc<Logs>,
     pub(crate) config: Arc<LocalConfig>,
 }
 
@@ -41,7 +47,7 @@ impl LocalInfrastructure {
     /// unexpected file type.
     pub async fn open(config: LocalConfig) -> Result<Self> {
         let root = config.root.clone();
-        let data = run_blocking(move || {
+        let (data, last_log_id) = run_blocking(move || {
             let data = DataDir::open(&root)?;
             for kind in ResourceType::ALL {
                 data.ensure_dir(&[kind.as_str()])?;
@@ -50,13 +56,23 @@ impl LocalInfrastructure {
                 data.ensure_dir(&[folder])?;
             }
             site_content::migrate_layout(&data)?;
-            Ok(data)
+            let last_log_id = logs::last_id(&data)?;
+            Ok((data, last_log_id))
         })
         .await?;
         let stores = Stores::new(data, Arc::clone(&config.clock), config.workers.bindings);
+        let logs = Logs::start(
+            &stores.data,
+            Arc::clone(&config.clock),
+            last_log_id,
+            config.logs,
+        );
+        let logs = Arc::new(logs);
+        let console: Arc<dyn ConsoleSink> = Arc::clone(&logs) as _;
         let config = Arc::new(config);
         Ok(Self {
-            workers: Workers::new(stores.clone(), Arc::clone(&config))?,
+            workers: Workers::new(stores.clone(), Arc::clone(&config), console)?,
+            logs,
             stores,
             config,
         })
@@ -65,13 +81,14 @@ impl LocalInfrastructure {
     /// Returns the host that serves the sites and the workers.
     #[must_use]
     pub fn site_host(&self) -> SiteHost {
-        SiteHost::new(self.workers.clone())
+        SiteHost::new(self.workers.clone(), Arc::clone(&self.logs))
     }
 
-    /// Stops all running workers and the process that hosts them. No worker starts again. Returns when all have ended,
-    /// after four seconds at the latest.
+    /// Stops all running workers and the process that hosts them, and writes the waiting lines of logs. No worker starts
+    /// again. Returns when all have ended, after five seconds at the latest.
     pub async fn stop_workers(&self) {
         self.workers.stop().await;
+        let _ = tokio::time::timeout(FLUSH_TIME, self.logs.flush()).await;
     }
 
     /// Returns the parent domain of the objects' own addresses.
@@ -143,6 +160,10 @@ impl LocalInfrastructure {
     pub async fn worker(&self, name: &str) -> Result<Option<WorkerVersion>> {
         let name = name.to_owned();
         self.run(move |data| worker::current(data, &name)).await
+    }
+
+    pub(crate) const fn stores(&self) -> &Stores {
+        &self.stores
     }
 
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>

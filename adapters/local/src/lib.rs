@@ -18,7 +18,8 @@
 //! .site-layout    version of the folder layout of sites
 //! ```
 //!
-//! A worker or pages project with secrets also has a `secrets.json`.
+//! A worker or pages project with secrets also has a `secrets.json`, and one with a log a folder `logs` with its last
+//! lines.
 //!
 //! Three rules keep the folder consistent:
 //!
@@ -68,6 +69,7 @@ mod hostname;
 mod infrastructure;
 mod kv;
 mod limits;
+mod logs;
 mod manifest;
 mod names;
 mod object;
@@ -94,6 +96,7 @@ pub use host::{SiteBody, SiteHost};
 pub use infrastructure::LocalInfrastructure;
 pub use kv::{KvEntry, KvKey, KvNamespace};
 pub use limits::BindingLimits;
+pub use logs::{ClientAddress, LogOptions};
 pub use object::{Object, ObjectInfo, ObjectMetadata};
 pub use queue::{Message, Queue};
 pub use worker::{WorkerBinding, WorkerScript, WorkerVersion};

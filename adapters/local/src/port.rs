@@ -1,14 +1,15 @@
 //! The implementation of the infrastructure port.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
     Cause, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError, ProviderObject,
-    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
-    SiteRedeploy, SiteStorage, SiteUpload,
+    ResourceLogs, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    SiteDeployment, SiteRedeploy, SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -226,6 +227,10 @@ impl Infrastructure for LocalInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         self.workers.suspension_gate().is_set()
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        Some(Arc::new(self.clone()))
     }
 
     async fn stop_serving(

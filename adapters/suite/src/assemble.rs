@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_domain::gateway::{Origins, TrustedProxies};
+use core_domain::gateway::Origins;
 use core_domain::kernel::{Cipher, Context, Ed25519Private, SuiteService};
 use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store};
 use core_domain::use_case::cli;
@@ -19,6 +19,7 @@ use core_http::kernel::{
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
+use crate::client_address::trusted_proxies;
 use crate::dns::dns_resolver;
 use crate::due_queue;
 use crate::hostname_checker::HostnameChecker;
@@ -297,11 +298,6 @@ fn service_key(builder: &SuiteBuilder) -> Result<Option<ServiceKey>, ConfigError
     key.map(|key| ServiceKey::new(key.expose()))
         .transpose()
         .map_err(|problem| config_error("service_key", problem))
-}
-
-fn trusted_proxies(builder: &SuiteBuilder) -> Result<TrustedProxies, ConfigError> {
-    TrustedProxies::parse(&builder.settings.gateway.trusted_proxies)
-        .map_err(|problem| config_error("trusted_proxies", problem))
 }
 
 /// Options of the services. A service that is reached directly applies the same limits as the gateway.

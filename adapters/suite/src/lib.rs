@@ -58,6 +58,7 @@ mod assemble;
 mod background_task;
 mod background_threads;
 mod builder;
+mod client_address;
 mod clock;
 mod contradictions;
 mod dns;
@@ -126,7 +127,7 @@ pub use core_http::{IncomingBody, ServeOptions, serve};
 pub use core_local::run_worker_host;
 #[cfg(feature = "local")]
 pub use core_local::{
-    BindingLimits, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
+    BindingLimits, LogOptions, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
 };
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};

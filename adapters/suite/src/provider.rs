@@ -13,6 +13,8 @@ use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 #[cfg(not(all(feature = "local", feature = "archives")))]
 use crate::absent::MissingPart;
 use crate::after_commit::AfterCommit;
+#[cfg(feature = "local")]
+use crate::client_address::client_address;
 use crate::infrastructure::infrastructure;
 #[cfg(feature = "local")]
 use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
@@ -56,6 +58,8 @@ impl Provider {
         config.site_bytes_per_owner = builder.settings.limits.site_bytes_per_platform;
         config.retention = builder.settings.retention;
         config.workerd.clone_from(&builder.workerd);
+        config.logs = builder.settings.logs;
+        config.client_address = Some(client_address(builder)?);
         config.workers = builder.settings.workerd;
         config.latency = builder.local_latency;
         if builder.settings.workerd.process {

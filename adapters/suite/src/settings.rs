@@ -8,7 +8,7 @@ use core_http::gateway::{ConfigError, GatewayConfig};
 use core_http::iam::IamOptions;
 use core_http::kernel::ServiceOptions;
 #[cfg(feature = "local")]
-use core_local::{Retention, WorkerdOptions};
+use core_local::{LogOptions, Retention, WorkerdOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::dns_options::DnsOptions;
@@ -65,6 +65,9 @@ pub struct Settings {
     /// The old deployments of a site that the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
+    /// The logs of the workers and sites of the local provider (feature `local`).
+    #[cfg(feature = "local")]
+    pub logs: LogOptions,
     /// How the local provider runs workers (feature `local`).
     #[cfg(feature = "local")]
     pub workerd: WorkerdOptions,
@@ -160,6 +163,8 @@ impl Settings {
                 "retention.preview_age",
                 self.retention.preview_age.is_zero(),
             ),
+            #[cfg(feature = "local")]
+            ("logs.lines", self.logs.lines == 0),
             #[cfg(feature = "local")]
             ("workerd.processes", self.workerd.processes == 0),
             #[cfg(feature = "local")]

@@ -139,6 +139,8 @@ permissions! {
     DeploymentCreate = "deployment:create" writes,
     /// Allows updating the statuses of deployments that an external program makes.
     DeploymentWrite = "deployment:write" writes,
+    /// Allows reading the logs of workers and sites, which can contain personal data.
+    LogRead = "log:read" reads,
     /// Allows reading stack templates.
     StackRead = "stack:read" reads,
     /// Allows publishing stack templates.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::{Cause, Site};
+use super::{Cause, ResourceLogs, Site};
 use crate::cli::SiteFile;
 use crate::kernel::{PlatformId, Secret};
 use crate::registry::{ResourceType, is_name_of_platform};
@@ -185,6 +185,11 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// Returns whether the provider itself refuses visitors of suspended platforms. Otherwise a job stops serving their
     /// hostnames during the suspension.
     fn refuses_suspended(&self) -> bool;
+
+    /// Returns the logs of the provider's workers and sites. Default: `None`, the provider has no logs.
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        None
+    }
 }
 
 /// The error of a call of the provider. Tenants see the text as the error of a job or a deployment, so details that

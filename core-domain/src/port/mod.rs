@@ -9,6 +9,7 @@ mod cause;
 mod dns_resolver;
 mod infrastructure;
 mod job_hints;
+mod logs;
 mod mail;
 mod outlet;
 mod passkeys;
@@ -26,6 +27,7 @@ pub(crate) mod mocks {
     pub use super::caller_contexts::MockPlatformSuspensions;
     pub use super::dns_resolver::MockDnsResolver;
     pub use super::infrastructure::MockInfrastructure;
+    pub use super::logs::{MockLogReader, MockResourceLogs};
     pub use super::mail::MockMailer;
     pub use super::outlet::MockOutlet;
     pub use super::passkeys::MockPasskeys;
@@ -49,6 +51,7 @@ pub use infrastructure::{
     SiteDeployment, SiteRedeploy, SiteState, SiteStorage, SiteUpload,
 };
 pub use job_hints::JobHints;
+pub use logs::{LogBatch, LogError, LogListener, LogQuery, LogReader, LogStart, ResourceLogs};
 pub use mail::{Mail, MailError, Mailbox, MailboxError, Mailer};
 pub use outlet::{Outlet, OutletError};
 pub use passkeys::{

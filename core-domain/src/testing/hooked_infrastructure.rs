@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use super::MemoryInfrastructure;
 use crate::cli::SiteFile;
 use crate::port::{
-    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteRedeploy,
-    SiteStorage, SiteUpload,
+    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceLogs,
+    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
+    SiteRedeploy, SiteStorage, SiteUpload,
 };
 use crate::registry::ResourceType;
 
@@ -202,5 +202,9 @@ impl Infrastructure for HookedInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         self.provider.refuses_suspended()
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        self.provider.logs()
     }
 }

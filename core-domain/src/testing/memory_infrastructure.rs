@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::cli::SiteFile;
+use super::memory_logs::{MemoryLog, MemoryLogs};
+use crate::cli::{LogContent, SiteFile};
 use crate::port::{
     HostnameState, Infrastructure, ObjectRequest, OwnedObject, OwnedObjects, ProviderError,
-    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteRedeploy, SiteState, SiteStorage, SiteUpload,
+    ProviderObject, ResourceLogs, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
+    SetSecrets, SiteDeployment, SiteRedeploy, SiteState, SiteStorage, SiteUpload,
 };
 use crate::registry::{ResourceType, SslStatus};
 
@@ -36,6 +37,8 @@ struct State {
     live: BTreeMap<(String, String), String>,
     /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
+    /// The lines of the objects' logs.
+    log: MemoryLog,
     /// If `true`, every change fails.
     refuses: bool,
 }
@@ -66,6 +69,7 @@ impl Default for State {
             contents: BTreeMap::new(),
             live: BTreeMap::new(),
             sites: Some(SiteState::Active),
+            log: MemoryLog::default(),
             refuses: false,
         }
     }
@@ -108,6 +112,24 @@ impl MemoryInfrastructure {
     #[must_use]
     pub fn routes(&self) -> BTreeMap<String, String> {
         self.state().routes.clone()
+    }
+
+    /// Appends a line to the log of the worker or pages project with this name. Line number N has the id N and the time
+    /// N milliseconds after the epoch.
+    pub fn log(&self, resource: &str, content: LogContent) {
+        let log = self.state().log.clone();
+        log.push(resource, content);
+    }
+
+    /// Returns the owner of the worker or pages project with a name; `None` if it does not exist.
+    fn owner_with_log(&self, name: &str) -> Option<String> {
+        let state = self.state();
+        let object = state.objects.get(name)?;
+        let has_log = matches!(
+            object.resource_type,
+            ResourceType::Worker | ResourceType::Pages
+        );
+        has_log.then(|| object.owner.clone())
     }
 
     /// Sets the state of all hostnames of customers.
@@ -448,5 +470,13 @@ impl Infrastructure for MemoryInfrastructure {
 
     fn refuses_suspended(&self) -> bool {
         false
+    }
+
+    fn logs(&self) -> Option<Arc<dyn ResourceLogs>> {
+        let provider = self.clone();
+        let log = self.state().log.clone();
+        Some(Arc::new(MemoryLogs::new(log, move |name| {
+            provider.owner_with_log(name)
+        })))
     }
 }

@@ -9,6 +9,7 @@ mod hooked_infrastructure;
 mod memory_blobs;
 mod memory_dns;
 mod memory_infrastructure;
+mod memory_logs;
 mod memory_site;
 mod seeds;
 
@@ -33,7 +34,7 @@ pub use seeds::{cases, seeds};
 pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
-    MockBlobs, MockDnsResolver, MockInfrastructure, MockMailer, MockOutlet, MockPasskeys,
-    MockPasswordHasher, MockPlatformSuspensions, MockRateLimiter, MockSiteArchives, MockStagedBlob,
-    MockWebhookSender,
+    MockBlobs, MockDnsResolver, MockInfrastructure, MockLogReader, MockMailer, MockOutlet,
+    MockPasskeys, MockPasswordHasher, MockPlatformSuspensions, MockRateLimiter, MockResourceLogs,
+    MockSiteArchives, MockStagedBlob, MockWebhookSender,
 };

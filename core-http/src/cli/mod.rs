@@ -1,4 +1,5 @@
-//! The CLI service: deploys built sites, and manages the features and secrets of a platform.
+//! The CLI service: deploys built sites, manages the features and secrets of a platform, and streams the logs of its
+//! workers and sites.
 
 mod config;
 mod deploy;
@@ -6,6 +7,7 @@ mod deployment;
 mod fair_slots;
 mod feature;
 mod limiter;
+mod logs;
 mod media;
 mod multipart;
 mod plan;
@@ -43,8 +45,9 @@ pub fn service(
     )
     .mount("/api/v1", "")
     .purpose(
-        "The CLI service deploys built sites to a platform, and manages its features and secrets. \
-             It is the backend of the command-line client `core-cli`.",
+        "The CLI service deploys built sites to a platform, manages its features and secrets, and \
+             streams the logs of its workers and sites. It is the backend of the command-line \
+             client `core-cli`.",
     )
     .tag(
         "Deployments",
@@ -52,6 +55,10 @@ pub fn service(
     )
     .tag("Features", "Features of the platform in production.")
     .tag("Secrets", "Secrets of the platform's worker and site.")
+    .tag(
+        "Logs",
+        "The logs of workers and sites: console lines and requests.",
+    )
     .build()
 }
 
@@ -76,6 +83,7 @@ pub fn endpoints(
         with_tag("Deployments", deployments),
         with_tag("Features", feature::rows()),
         with_tag("Secrets", secret::rows(&infrastructure)),
+        with_tag("Logs", logs::rows(infrastructure)),
     ];
     parts.into_iter().flatten().collect()
 }

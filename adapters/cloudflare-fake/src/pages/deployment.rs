@@ -12,6 +12,7 @@ use crate::page::{PageSize, page};
 use crate::request::Request;
 use crate::state::State;
 use crate::state::project::{Deployment, DeploymentEnd, Project};
+use crate::tail;
 
 const NOT_FOUND: Refusal = Refusal::new(404, 8_000_009, "The deployment does not exist.");
 const NO_MANIFEST: Refusal = Refusal::new(
@@ -68,6 +69,10 @@ pub(super) fn route(
     Some(match (method, rest) {
         ("GET", []) => poll(&mut state.projects[project], at),
         ("POST", ["rollback"]) => roll_back(&mut state.projects[project], at),
+        (_, ["tails", rest @ ..]) if method != "GET" => {
+            let name = state.projects[project].name.clone();
+            return tail::route(state, request, &name, rest);
+        }
         ("GET", ["history", "logs"]) => logs(&state.projects[project].deployments[at]),
         _ => return None,
     })

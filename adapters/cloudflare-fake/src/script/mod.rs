@@ -17,6 +17,7 @@ use crate::envelope::{Refusal, Reply, ok};
 use crate::request::Request;
 use crate::state::State;
 use crate::state::script::Script;
+use crate::tail;
 use crate::zone::domain;
 
 const IN_USE: Refusal = Refusal::new(
@@ -47,6 +48,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
         (_, ["subdomain"]) => return subdomain(&mut state.scripts[at], request),
         (_, ["secrets", rest @ ..]) => return secret::route(state, at, request, rest),
         ("PATCH", ["secrets-bulk"]) => secret::put_bulk(state, at, request),
+        (_, ["tails", rest @ ..]) => return tail::route(state, request, name, rest),
         (_, ["versions", rest @ ..]) => return version::route(state, at, request, rest),
         ("GET", ["deployments"]) => version::deployments(&state.scripts[at]),
         ("POST", ["deployments"]) => version::deploy(state, at, request),

@@ -12,6 +12,7 @@ pub(crate) mod queue;
 pub(crate) mod r2;
 pub(crate) mod route;
 pub(crate) mod script;
+pub(crate) mod tail;
 pub(crate) mod worker_domain;
 pub(crate) mod zone;
 
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 use self::project::{DeploymentEnd, Project};
 use self::queue::Queue;
 use self::script::Script;
+use self::tail::Tail;
 use self::worker_domain::Domain;
 use self::zone::Zone;
 use crate::clock::{Clock, Ids};
@@ -68,6 +70,10 @@ pub(crate) struct State {
     pub(crate) pages_assets: pages_assets::Assets,
     /// The outcomes of the next deployments.
     pub(crate) deployment_ends: VecDeque<DeploymentEnd>,
+    /// The open tails of workers and deployments.
+    pub(crate) tails: Vec<Tail>,
+    /// The address of the server, with the port.
+    pub(crate) address: String,
 }
 
 impl State {
@@ -87,6 +93,8 @@ impl State {
             projects: Vec::new(),
             pages_assets: pages_assets::Assets::default(),
             deployment_ends: VecDeque::new(),
+            tails: Vec::new(),
+            address: String::new(),
         };
         state.add_zone(&zone, "active");
         state
@@ -114,6 +122,15 @@ impl State {
             Kind::PagesProject => self.projects.len(),
             Kind::PagesDeployment => self.projects.iter().map(Project::deployment_count).sum(),
         }
+    }
+
+    pub(crate) fn tail(&self, id: &str) -> Option<&Tail> {
+        self.tails.iter().find(|tail| tail.id == id)
+    }
+
+    /// Returns the tails of a worker or a project.
+    pub(crate) fn tails_of<'a>(&'a self, target: &'a str) -> impl Iterator<Item = &'a Tail> {
+        self.tails.iter().filter(move |tail| tail.target == target)
     }
 
     pub(crate) fn project(&self, name: &str) -> Option<&Project> {

@@ -32,6 +32,13 @@ pub(crate) struct Project {
     subdomain: Option<String>,
     #[serde(default)]
     deployment_configs: Configs,
+    /// The live production deployment.
+    canonical_deployment: Option<LiveDeployment>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct LiveDeployment {
+    id: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -96,6 +103,16 @@ impl From<Project> for ProviderObject {
 pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Project>, CallError> {
     let call = client.call(Method::GET, "pages.find", &[&PATH[..], &[name]].concat());
     client.find::<Project>(call, MISSING).await
+}
+
+/// Returns the id of the live production deployment; `None` if the project or the deployment does not exist.
+pub(crate) async fn live_deployment(
+    client: &Client,
+    name: &str,
+) -> Result<Option<String>, CallError> {
+    let project = read(client, name).await?;
+    let deployment = project.and_then(|project| project.canonical_deployment);
+    Ok(deployment.map(|deployment| deployment.id))
 }
 
 pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {

@@ -6,6 +6,7 @@ mod answers;
 mod contract;
 mod faults;
 mod hostnames;
+mod logs;
 mod operations;
 mod resources;
 mod secrets;

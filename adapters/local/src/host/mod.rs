@@ -15,9 +15,12 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
+use core_domain::cli::LogContent;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response, Uri, header};
 use http_body::Body;
@@ -26,10 +29,8 @@ pub use self::body::SiteBody;
 pub(crate) use self::range::Range;
 pub(crate) use self::sites::Sites;
 use self::sites::{internal_error, not_found};
-use self::target::Destination;
-use crate::config::SiteAddress;
-use crate::data_dir::DataDir;
-use crate::error::Result;
+use self::target::{Destination, Target};
+use crate::logs::Logs;
 use crate::suspension_gate::SuspensionGate;
 use crate::workerd::{Workers, forwarded};
 
@@ -42,20 +43,58 @@ pub struct SiteHost {
     workers: Workers,
     sites: Sites,
     suspension_gate: SuspensionGate,
+    logs: Arc<Logs>,
 }
 
 impl SiteHost {
-    pub(crate) fn new(workers: Workers) -> Self {
+    pub(crate) fn new(workers: Workers, logs: Arc<Logs>) -> Self {
         let sites = Sites::new(workers.stores().clone());
         let gate = workers.suspension_gate();
         Self {
             workers,
             sites,
             suspension_gate: gate,
+            logs,
         }
     }
 
+    /// Responds to a request, and adds it to the log of its object.
     async fn respond<B>(self, request: Request<B>) -> Response<SiteBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let started_at = Instant::now();
+        let method = request.method().clone();
+        let client = self
+            .workers
+            .client_address(request.extensions(), request.headers());
+        let raw_path = request.uri().path().to_owned();
+        let (target, response) = self.respond_from_target(request).await;
+        if let Some(Target {
+            destination,
+            object,
+            ..
+        }) = target
+        {
+            let duration = started_at.elapsed().as_millis();
+            let line = LogContent::request(
+                method.as_str(),
+                destination.path_inside(&raw_path),
+                response.status().as_u16(),
+                u64::try_from(duration).unwrap_or(u64::MAX),
+                client.map(|address| address.to_string()),
+            );
+            self.logs.push(&object, line);
+        }
+        response
+    }
+
+    /// Responds to a request. Also returns the object that the request was for, if it exists.
+    async fn respond_from_target<B>(
+        &self,
+        request: Request<B>,
+    ) -> (Option<Target>, Response<SiteBody>)
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -66,27 +105,41 @@ impl SiteHost {
         let found = self
             .workers
             .stores()
-            .run(move |data| find_destination(data, host.as_deref(), &path, &addresses));
-        let found = match found.await {
-            Ok((destination, Some(owner))) => match self.suspension_gate.check(&owner).await {
-                Ok(()) => Ok(destination),
-                Err(closed) => return answer::access_refusal(closed, request.method()),
-            },
-            Ok((destination, None)) => Ok(destination),
-            Err(error) => Err(error),
+            .run(move |data| Target::find(data, host.as_deref(), &path, &addresses));
+        let target = match found.await {
+            Ok(Some(target)) => target,
+            Ok(None) => return (None, not_found(request.method())),
+            Err(error) => {
+                let response = internal_error(error, request.uri(), request.method());
+                return (None, response);
+            }
         };
-        match found {
-            Ok(Some(Destination::Worker { name, path })) => {
+        let response = match self.suspension_gate.check(&target.owner).await {
+            Ok(()) => self.respond_at(target.destination.clone(), request).await,
+            Err(closed) => answer::access_refusal(closed, request.method()),
+        };
+        (Some(target), response)
+    }
+
+    async fn respond_at<B>(
+        &self,
+        destination: Destination,
+        request: Request<B>,
+    ) -> Response<SiteBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        match destination {
+            Destination::Worker { name, path } => {
                 self.forward_to_worker(&name, &path, request).await
             }
-            Ok(Some(Destination::Site(target))) => {
+            Destination::Site(target) => {
                 let (head, _) = request.into_parts();
                 self.sites
                     .page(target, &head.method, &head.uri, &head.headers)
                     .await
             }
-            Ok(None) => not_found(request.method()),
-            Err(error) => internal_error(error, request.uri(), request.method()),
         }
     }
 
@@ -110,20 +163,6 @@ impl SiteHost {
             }
         }
     }
-}
-
-/// Returns the destination of a request, and the owner of that object.
-fn find_destination(
-    data: &DataDir,
-    host: Option<&str>,
-    path: &str,
-    addresses: &SiteAddress,
-) -> Result<(Option<Destination>, Option<String>)> {
-    let Some(destination) = Destination::find(data, host, path, addresses)? else {
-        return Ok((None, None));
-    };
-    let owner = destination.owner(data)?;
-    Ok((Some(destination), owner))
 }
 
 /// Replaces the path of a URI and keeps its query.

@@ -62,9 +62,22 @@ impl Destination {
         Ok(SitePath::by_path(path).map(Self::Site))
     }
 
-    /// Returns the owner of the object; `None` if the object does not exist.
-    pub(crate) fn owner(&self, data: &DataDir) -> Result<Option<String>> {
-        let object = match self {
+    /// Returns the path of a request inside the object, percent-encoded as received. `raw_path` is the path of the
+    /// request.
+    pub(crate) fn path_inside<'a>(&'a self, raw_path: &'a str) -> &'a str {
+        match self {
+            Self::Worker { path, .. } => path,
+            Self::Site(target) if target.prefix == "/" => raw_path,
+            Self::Site(_) => {
+                let inside = raw_path.strip_prefix('/').unwrap_or(raw_path);
+                inside.find('/').map_or("/", |end| &inside[end..])
+            }
+        }
+    }
+
+    /// Returns the object; `None` if the site does not exist.
+    fn object(&self, data: &DataDir) -> Result<Option<ResourceRef>> {
+        Ok(match self {
             Self::Worker { name, .. } => Some(ResourceRef {
                 resource_type: ResourceType::Worker,
                 name: name.clone(),
@@ -73,11 +86,39 @@ impl Destination {
                 resource_type: ResourceType::Pages,
                 name: live.project,
             }),
-        };
-        let Some(object) = object else {
+        })
+    }
+}
+
+/// The object that a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) destination: Destination,
+    pub(crate) object: ResourceRef,
+    /// The owner of the object.
+    pub(crate) owner: String,
+}
+
+impl Target {
+    /// Finds the object of a request. Returns `None` if it does not exist.
+    pub(crate) fn find(
+        data: &DataDir,
+        host: Option<&str>,
+        path: &str,
+        addresses: &SiteAddress,
+    ) -> Result<Option<Self>> {
+        let Some(destination) = Destination::find(data, host, path, addresses)? else {
             return Ok(None);
         };
-        Ok(Manifest::read(data, &object)?.map(|manifest| manifest.owner))
+        let Some(object) = destination.object(data)? else {
+            return Ok(None);
+        };
+        let manifest = Manifest::read(data, &object)?;
+        Ok(manifest.map(|manifest| Self {
+            destination,
+            object,
+            owner: manifest.owner,
+        }))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::launch::Launch;
 use crate::worker::WorkerBinding;
 
-/// The service name of the worker. `workerd` prefixes its log lines with it.
+/// The service name of the worker. `workerd` prefixes the error of a start that failed with it.
 pub(super) const SERVICE: &str = "worker";
 /// The name of the socket that receives requests.
 pub(super) const SOCKET: &str = "http";
@@ -67,7 +67,8 @@ pub(super) fn worker_config(
          (name = {internet}, network = (allow = {allow}, tlsOptions = (trustBrowserCas = true))),\n\
          {services}{reachable}    (name = {worker}, worker = (\n      compatibilityDate = {date},\n      \
          modules = [\n{modules}      ],\n      bindings = [\n{bindings}      ],\n      globalOutbound = {outbound},\n    )),\n  ],\n  \
-         sockets = [(name = {socket}, http = (), service = {worker})],\n);\n",
+         sockets = [(name = {socket}, http = (), service = {worker})],\n  \
+         logging = (structuredLogging = true),\n);\n",
         internet = quote(INTERNET),
         reachable = outbound(network.reachable),
         outbound = quote(if network.reachable.is_empty() {

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use super::Workerd;
 use super::forward::{self, WorkerBody};
+use super::host_logs::receive_logs;
 use super::host_suspensions::serve_suspensions;
 use super::host_wire::{FORGET, HostStart, REFUSAL, WORKER, read_refusal};
 use super::process::{no_progress, with_progress};
@@ -32,11 +33,14 @@ use super::refusal::Refusal;
 use crate::config::{LocalConfig, WorkerHostCommand};
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
+use crate::logs::ConsoleSink;
 
 /// Time that the process may take to respond in addition to the timeout of the worker.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
 /// Maximum time to wait for the process when it is stopped. The process itself waits two seconds for its workers.
 const STOP_TIME: Duration = Duration::from_secs(4);
+/// Maximum time to wait for the last console lines of an ended process.
+const LOG_TIME: Duration = Duration::from_millis(500);
 /// If a process ran at least this long, its end does not count as a repeated failure.
 const MIN_STABLE_RUNTIME: Duration = Duration::from_secs(60);
 /// Maximum pause before the process is started again.
@@ -50,6 +54,8 @@ pub(super) struct WorkerHost {
     command: WorkerHostCommand,
     config: Arc<LocalConfig>,
     workerd: Workerd,
+    /// Receives what the workers write to their consoles.
+    console: Arc<dyn ConsoleSink>,
     state: Mutex<State>,
 }
 
@@ -84,11 +90,13 @@ impl WorkerHost {
         command: WorkerHostCommand,
         config: Arc<LocalConfig>,
         workerd: Workerd,
+        console: Arc<dyn ConsoleSink>,
     ) -> Self {
         Self {
             command,
             config,
             workerd,
+            console,
             state: Mutex::default(),
         }
     }
@@ -182,9 +190,11 @@ impl WorkerHost {
             .tempdir()?;
         let socket = sockets.path().join("requests");
         let asked = sockets.path().join("suspensions");
+        let logs = sockets.path().join("logs");
         let listener = StdListener::bind(&socket)?;
         let suspensions =
             serve_suspensions(UnixListener::bind(&asked)?, self.config.suspensions.clone());
+        let logs_received = receive_logs(UnixListener::bind(&logs)?, Arc::clone(&self.console));
         let reachable = self.config.reachable.iter().map(ToString::to_string);
         let start = HostStart {
             root: std::path::absolute(&self.config.root)?,
@@ -192,6 +202,7 @@ impl WorkerHost {
             options: self.config.workers,
             reachable: reachable.collect(),
             suspensions: asked,
+            logs,
         };
         let mut line = serde_json::to_vec(&start).map_err(io::Error::other)?;
         line.push(b'\n');
@@ -217,7 +228,7 @@ impl WorkerHost {
         lifeline.write_all(&line).await?;
         tracing::info!(pid = child.id(), "started the worker host process");
         let (ended, has_ended) = watch::channel(false);
-        tokio::spawn(watch_exit(child, ended));
+        tokio::spawn(watch_exit(child, tokio::spawn(logs_received), ended));
         Ok(HostProcess {
             socket,
             started_at: Instant::now(),
@@ -250,11 +261,15 @@ async fn exchange(
     Ok(sender.send_request(request).await?)
 }
 
-async fn watch_exit(mut child: Child, ended: watch::Sender<bool>) {
+/// Waits for the end of the process, and for its last console lines.
+async fn watch_exit(mut child: Child, mut logs: JoinHandle<()>, ended: watch::Sender<bool>) {
     match child.wait().await {
         Ok(status) => tracing::warn!(%status, "the worker host process has ended"),
         Err(error) => tracing::warn!(%error, "failed to wait for the worker host process"),
     }
+    // A process that ended early has no connection for lines.
+    let _ = tokio::time::timeout(LOG_TIME, &mut logs).await;
+    logs.abort();
     ended.send_replace(true);
 }
 

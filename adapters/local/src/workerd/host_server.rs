@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 
 use super::Workerd;
 use super::forward;
+use super::host_logs::RemoteLogs;
 use super::host_suspensions::RemoteSuspensions;
 use super::host_wire::{FORGET, HostStart, REFUSAL, WORKER, write_refusal};
 use super::pool::Workers;
@@ -113,7 +114,8 @@ async fn workers_of(start: HostStart, clock: Arc<dyn Clock>) -> Result<Workers> 
     let root = config.root.clone();
     let data = run_blocking(move || DataDir::open(&root)).await?;
     let stores = Stores::new(data, Arc::clone(&config.clock), config.workers.bindings);
-    Workers::new(stores, Arc::new(config))
+    let console = Arc::new(RemoteLogs::at(start.logs));
+    Workers::new(stores, Arc::new(config), console)
 }
 
 async fn accept(listener: UnixListener, workers: Workers) {

@@ -36,6 +36,8 @@ pub(super) struct HostStart {
     pub(super) reachable: Vec<String>,
     /// The path of the socket for queries of platform suspensions.
     pub(super) suspensions: PathBuf,
+    /// The path of the socket that receives the console lines of workers.
+    pub(super) logs: PathBuf,
 }
 
 /// Encodes a refusal as the body of a response.

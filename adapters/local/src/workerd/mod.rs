@@ -19,7 +19,10 @@
 
 mod bindings;
 mod capnp;
+mod console;
 mod forward;
+#[cfg(unix)]
+mod host_logs;
 #[cfg(unix)]
 mod host_process;
 #[cfg(unix)]

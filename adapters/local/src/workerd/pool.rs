@@ -1,13 +1,14 @@
 //! The pool of running workers.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::port::{Cause, PlatformSuspensions};
 use futures_util::future::join_all;
-use http::{Request, Response};
+use http::{Extensions, HeaderMap, Request, Response};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -25,6 +26,7 @@ use super::refusal::Refusal;
 use crate::config::{LocalConfig, SiteAddress};
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
+use crate::logs::ConsoleSink;
 use crate::stores::Stores;
 use crate::suspension_gate::SuspensionGate;
 
@@ -51,6 +53,8 @@ struct Inner {
     /// The same stores with dedicated threads, for the bindings.
     binding_stores: Stores,
     config: Arc<LocalConfig>,
+    /// Receives what the workers write to their consoles.
+    console: Arc<dyn ConsoleSink>,
     slots: Mutex<Slots>,
     /// The worker host process; `None` if this process hosts the workers.
     #[cfg(unix)]
@@ -86,13 +90,18 @@ impl Workers {
     ///
     /// # Errors
     /// [`LocalError::Io`] if the threads of the bindings cannot be prepared.
-    pub(crate) fn new(stores: Stores, config: Arc<LocalConfig>) -> Result<Self> {
+    pub(crate) fn new(
+        stores: Stores,
+        config: Arc<LocalConfig>,
+        console: Arc<dyn ConsoleSink>,
+    ) -> Result<Self> {
         Ok(Self(Arc::new(Inner {
             binding_stores: stores.on_separate_threads()?,
             stores,
             #[cfg(unix)]
-            host: host_of(&config),
+            host: host_of(&config, &console),
             config,
+            console,
             slots: Mutex::default(),
         })))
     }
@@ -105,6 +114,18 @@ impl Workers {
     /// Returns the addresses of sites and workers.
     pub(crate) fn addresses(&self) -> &SiteAddress {
         &self.0.config.sites
+    }
+
+    /// Returns the address of the client of a request, if addresses are recorded.
+    pub(crate) fn client_address(
+        &self,
+        extensions: &Extensions,
+        headers: &HeaderMap,
+    ) -> Option<IpAddr> {
+        let config = &self.0.config;
+        let address = config.client_address.as_ref();
+        let address = address.filter(|_| config.logs.client_addresses)?;
+        address.of(extensions, headers)
     }
 
     /// Returns a gate that refuses visitors of suspended platforms.
@@ -215,6 +236,7 @@ impl Workers {
         let (workerd, owned) = (workerd.clone(), name.to_owned());
         let config = Arc::clone(&self.0.config);
         let (workers, stores) = (self.downgrade(), self.0.binding_stores.clone());
+        let console = Arc::clone(&self.0.console);
         let started = self.0.stores.run(move |data| {
             let Some(launch) = launch::read(data, &owned)? else {
                 return Ok(None);
@@ -224,7 +246,7 @@ impl Workers {
                 private: config.workers.private_network,
                 reachable: &config.reachable,
             };
-            Process::start(&workerd, &launch, bindings, data, network).map(Some)
+            Process::start(&workerd, &launch, bindings, data, network, console).map(Some)
         });
         match started.await {
             Ok(Some(process)) => Ok(Arc::new(process)),
@@ -236,9 +258,15 @@ impl Workers {
 
 /// Returns the worker host process, if it is configured.
 #[cfg(unix)]
-fn host_of(config: &Arc<LocalConfig>) -> Option<WorkerHost> {
+fn host_of(config: &Arc<LocalConfig>, console: &Arc<dyn ConsoleSink>) -> Option<WorkerHost> {
     let (command, workerd) = (config.worker_host.clone()?, config.workerd.clone()?);
-    Some(WorkerHost::new(command, Arc::clone(config), workerd))
+    let console = Arc::clone(console);
+    Some(WorkerHost::new(
+        command,
+        Arc::clone(config),
+        workerd,
+        console,
+    ))
 }
 
 fn bindings_of(

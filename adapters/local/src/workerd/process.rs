@@ -37,6 +37,7 @@ use super::program::Workerd;
 use crate::data_dir::{DataDir, StagingPath};
 use crate::error::Result;
 use crate::host::SiteBody;
+use crate::logs::ConsoleSink;
 
 const SETTINGS: &str = "worker.capnp";
 
@@ -107,6 +108,7 @@ impl Process {
         bindings: Bindings,
         data: &DataDir,
         network: Network<'_>,
+        console: Arc<dyn ConsoleSink>,
     ) -> Result<Self> {
         let private = std::fs::Permissions::from_mode(0o700);
         let mut sockets = tempfile::Builder::new();
@@ -128,6 +130,8 @@ impl Process {
             .arg(sockets.path())
             .arg(workerd.program())
             .args(["serve", SETTINGS, "--socket-fd", &format!("{SOCKET}=4")])
+            // Prints the stacks of uncaught exceptions.
+            .arg("--verbose")
             .current_dir(settings.path())
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -141,7 +145,8 @@ impl Process {
             return Err(io::Error::other("the process has no pipes").into());
         };
         let (ended, end) = watch::channel(None);
-        let tail = tail_of(launch, workerd, &[sockets.path(), settings.path()]);
+        let folders = [sockets.path(), settings.path()];
+        let tail = tail_of(launch, workerd, &folders, console);
         tokio::spawn(watch_exit(launch.name.clone(), child, output, tail, ended));
         tracing::info!(worker = launch.name, "started a worker");
         Ok(Self {
@@ -275,14 +280,19 @@ pub(super) async fn no_progress(progress: watch::Receiver<Instant>, timeout: Dur
 }
 
 /// Returns the tail of a process's output that hides secrets and paths.
-fn tail_of(launch: &Launch, workerd: &Workerd, folders: &[&Path]) -> Tail {
+fn tail_of(
+    launch: &Launch,
+    workerd: &Workerd,
+    folders: &[&Path],
+    console: Arc<dyn ConsoleSink>,
+) -> Tail {
     let secrets = launch
         .secrets
         .values()
         .map(core_domain::kernel::Secret::expose);
     let paths = folders.iter().copied().chain([workerd.program()]);
     let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
-    Tail::with_hidden(secrets.chain(paths.iter().map(String::as_str)))
+    Tail::with_hidden(secrets.chain(paths.iter().map(String::as_str)), console)
 }
 
 /// Reads the output of a process until it ends, and reports its end.

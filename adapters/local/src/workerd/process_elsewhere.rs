@@ -16,6 +16,7 @@ use super::program::Workerd;
 use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
+use crate::logs::ConsoleSink;
 
 #[derive(Debug)]
 pub(super) struct Process {
@@ -38,6 +39,7 @@ impl Process {
         _: Bindings,
         _: &DataDir,
         _: Network<'_>,
+        _: Arc<dyn ConsoleSink>,
     ) -> Result<Self> {
         Err(LocalError::Io(std::io::ErrorKind::Unsupported.into()))
     }

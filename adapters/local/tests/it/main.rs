@@ -9,6 +9,7 @@ mod host;
 mod hostnames;
 mod limits;
 mod log;
+mod logs;
 mod objects;
 mod private;
 mod redeploys;

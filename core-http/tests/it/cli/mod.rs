@@ -5,6 +5,7 @@ mod deployments;
 mod features;
 mod harness;
 mod limits;
+mod logs;
 mod lost_commit;
 mod plans;
 mod redeploys;

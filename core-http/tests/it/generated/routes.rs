@@ -119,6 +119,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/api/v1/audit/verify"),
     ("GET", "/api/v1/audit/checkpoints"),
     ("GET", "/api/v1/events"),
+    ("GET", "/api/v1/platforms/{platformId}/logs"),
     // webhooks
     ("GET", "/api/v1/platforms/{platformId}/webhooks"),
     ("POST", "/api/v1/platforms/{platformId}/webhooks"),

@@ -252,6 +252,7 @@ pub(super) fn samples() -> Vec<Sample> {
             r#"{"secrets": {"API_KEY": "value"}, "resourceId": "{workerId}"}"#,
         ),
         sample("deletePlatformSecret", Admin).query("resourceId={workerId}"),
+        sample("followLogs", Member).query("follow=false"),
         // stack registry
         sample("listStackTemplates", SignedIn),
         sample("createStackTemplate", Operator).body(r#"{"name": "brand-new"}"#),

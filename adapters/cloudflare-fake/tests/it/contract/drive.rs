@@ -9,6 +9,15 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap()
 }
 
+/// Creates and deletes a tail of the worker or deployment at a path.
+async fn drive_tails(world: &World, path: &str) {
+    let tails = format!("{path}/tails");
+    let tail = world.post(&tails, json!({})).await.result();
+    let tail = format!("{tails}/{}", text(&tail, "id"));
+    world.delete(&tail).await.result();
+    world.delete(&tail).await.failure();
+}
+
 async fn drive_storage(world: &World) -> Value {
     let d1 = world
         .post(
@@ -175,6 +184,8 @@ async fn drive_workers(world: &World, storage: &Value) {
         .await
         .result();
     world.get(&format!("{script}/deployments")).await.result();
+    drive_tails(world, script).await;
+    world.get(&format!("{script}/tails")).await.result();
     world.get("/accounts/{a}/workers/services/w").await.result();
     world
         .get("/accounts/{a}/workers/services/gone")
@@ -293,6 +304,7 @@ async fn drive_pages(world: &World) {
     let manifest = json!({"/index.html": PAGE.0});
     let deployment = world.deploy("site", &manifest, "main").await.result();
     let path = format!("{project}/deployments/{}", text(&deployment, "id"));
+    drive_tails(world, &path).await;
     world
         .get(&format!("{project}/deployments?env=production"))
         .await
