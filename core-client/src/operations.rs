@@ -10,7 +10,8 @@ use crate::types::account::{
 };
 use crate::types::custom_domain::{AddCustomDomain, CustomDomain};
 use crate::types::deployment::{
-    Deployment, DeploymentPlan, DeploymentProgress, PlanDeployment, QueuedDeployment,
+    Deployment, DeploymentPlan, DeploymentProgress, DeploymentState, PlanDeployment,
+    QueuedDeployment,
 };
 use crate::types::dns_record::{CreateDnsRecord, DnsRecord};
 use crate::types::entity::Entity;
@@ -77,7 +78,7 @@ operations! {
     /// Returns a deployment.
     GET_DEPLOYMENT "get_deployment":
         GET Cli "/api/v1/platforms/{platformId}/deployments/{deploymentId}" query["wait"]
-            (NoBody) -> JsonReply<Deployment>;
+            (NoBody) -> JsonReply<DeploymentState>;
     /// Deploys the content of an earlier deployment again.
     ROLL_BACK_DEPLOYMENT "roll_back_deployment":
         POST Cli "/api/v1/platforms/{platformId}/deployments/{deploymentId}/rollback"
@@ -118,10 +119,10 @@ operations! {
     /// Sets secrets of a platform.
     SET_SECRETS "set_secrets":
         POST Cli "/api/v1/platforms/{platformId}/secrets"
-            headers["idempotency-key"] (JsonBody<SetSecrets>) -> JsonReply<SecretOutcome>;
+            (JsonBody<SetSecrets>) -> JsonReply<SecretOutcome>;
     /// Deletes a secret.
     DELETE_SECRET "delete_secret":
-        DELETE Cli "/api/v1/platforms/{platformId}/secrets/{name}" query["resourceId"]
+        DELETE Cli "/api/v1/platforms/{platformId}/secrets/{secretName}" query["resourceId"]
             (NoBody) -> JsonReply<Success>;
 
     /// Follows the log lines of a platform.

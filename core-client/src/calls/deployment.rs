@@ -11,7 +11,7 @@ use crate::operations::{
 };
 use crate::types::deployment::{
     DeployOptions, Deployment, DeploymentFilter, DeploymentPlan, DeploymentProgress,
-    PlanDeployment, QueuedDeployment, SiteFile,
+    DeploymentState, PlanDeployment, QueuedDeployment, SiteFile,
 };
 use crate::types::page::Page;
 
@@ -68,17 +68,21 @@ impl Client {
             .map(Into::into)
     }
 
-    /// Returns a deployment.
+    /// Returns the status of a deployment.
     ///
     /// # Errors
     /// [`Error::Api`](crate::Error::Api) with the status 404 if there is no such deployment.
-    pub async fn get_deployment(&self, platform: &str, deployment: &str) -> Result<Deployment> {
+    pub async fn get_deployment(
+        &self,
+        platform: &str,
+        deployment: &str,
+    ) -> Result<DeploymentState> {
         self.call(GET_DEPLOYMENT, &[platform, deployment])
             .send()
             .await
     }
 
-    /// Waits until a deployment has ended, and returns it.
+    /// Waits until a deployment has ended, and returns its status.
     ///
     /// # Errors
     /// [`Error`](crate::Error) of the request. A failed deployment is no error.
@@ -86,12 +90,12 @@ impl Client {
         &self,
         platform: &str,
         deployment: &str,
-    ) -> Result<Deployment> {
+    ) -> Result<DeploymentState> {
         let mut pause = WaitPause::new();
         loop {
             pause.start().await;
             let call = self.call(GET_DEPLOYMENT, &[platform, deployment]);
-            let deployment = call.query("wait", Some(WAIT_SECONDS)).send().await?;
+            let deployment: DeploymentState = call.query("wait", Some(WAIT_SECONDS)).send().await?;
             if deployment.status.is_final() {
                 return Ok(deployment);
             }

@@ -110,49 +110,38 @@ pub struct Deployment {
     pub deployment_id: String,
     /// The status of the deployment.
     pub status: DeploymentStatus,
-    /// The branch of the deployment; empty if the server does not send it.
-    #[serde(default)]
+    /// The branch of the deployment.
     pub branch: String,
-    /// The name of the pages project; `None` if the server does not send it.
-    #[serde(default)]
-    pub project_name: Option<String>,
+    /// The name of the pages project that the site is deployed to.
+    pub project_name: String,
     /// The URL of the branch; `None` before it is served.
     pub url: Option<String>,
     /// The URL at which this deployment stays available; `None` if there is none.
-    #[serde(default)]
     pub permalink: Option<String>,
     /// The description that was given with the deployment; `None` if none was.
-    #[serde(default)]
     pub message: Option<String>,
     /// The reason for the failure or cancellation; `None` if there is none.
     pub error_message: Option<String>,
     /// The id of the deployment at the provider; `None` before the upload to it.
     pub cf_deployment_id: Option<String>,
     /// Number of files of the site; `None` if it is unknown.
-    #[serde(default)]
     pub file_count: Option<u64>,
     /// Size of the site in bytes; `None` if it is unknown.
-    #[serde(default)]
     pub total_bytes: Option<u64>,
-    /// The user who deployed; `None` if no user did.
-    #[serde(default)]
-    pub user_id: Option<String>,
+    /// The user or service that deployed.
+    pub user_id: String,
     /// The deployment whose content this rollback or promotion repeats; `None` for others.
-    #[serde(default)]
     pub source_deployment_id: Option<String>,
-    /// True if visitors of the branch see this deployment. Default: `false`.
-    #[serde(default)]
+    /// True if visitors of the branch see this deployment.
     pub is_live: bool,
-    /// True if production is pinned to this deployment. Default: `false`.
-    #[serde(default)]
+    /// True if production is pinned to this deployment.
     pub is_pinned: bool,
     /// The time at which the work began, in Unix seconds; `None` before.
     pub started_at: Option<i64>,
     /// The time at which the deployment ended, in Unix seconds; `None` before.
     pub completed_at: Option<i64>,
-    /// The time at which the deployment was requested, in Unix seconds; `None` if the server does not send it.
-    #[serde(default)]
-    pub created_at: Option<i64>,
+    /// The time at which the deployment was requested, in Unix seconds.
+    pub created_at: i64,
 }
 
 /// The deployments of a list.
@@ -172,28 +161,33 @@ pub struct DeploymentFilter {
 pub struct DeploymentProgress {
     /// The deployment after the event.
     pub deployment: DeploymentState,
-    /// The event that changed the deployment.
-    pub event: DeploymentEvent,
+    /// The event that changed the deployment; `None` if another program performs the deployment.
+    pub event: Option<DeploymentEvent>,
 }
 
-/// The status of a deployment after an event.
+/// The status of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct DeploymentState {
     /// The id of the deployment.
     pub deployment_id: String,
     /// The status of the deployment.
     pub status: DeploymentStatus,
+    /// The id of the deployment at the provider; `None` before the upload to it.
+    pub cf_deployment_id: Option<String>,
     /// The URL of the branch; `None` before it is served.
-    #[serde(default)]
     pub url: Option<String>,
     /// The reason for the failure or cancellation; `None` if there is none.
-    #[serde(default)]
     pub error_message: Option<String>,
+    /// The time at which the work began, in Unix seconds; `None` before.
+    pub started_at: Option<i64>,
+    /// The time at which the deployment ended, in Unix seconds; `None` before.
+    pub completed_at: Option<i64>,
 }
 
-/// An event in the history of a deployment.
+/// An event in the history of a deployment's job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -201,11 +195,10 @@ pub struct DeploymentEvent {
     /// The number of the event within the history.
     pub seq: u64,
     /// The name of the event.
+    #[serde(rename = "type")]
     pub event_type: String,
     /// The step that the event is about; `None` if it is about no step.
-    #[serde(default)]
     pub step: Option<String>,
-    /// The description of the event; `None` if there is none.
-    #[serde(default)]
-    pub message: Option<String>,
+    /// The reason for the event, in words or as an error code; `None` if there is none.
+    pub reason: Option<String>,
 }

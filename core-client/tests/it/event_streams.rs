@@ -26,7 +26,7 @@ fn line(id: u32) -> String {
 fn progress(seq: u32, status: &str) -> String {
     let deployment =
         json!({ "deploymentId": "d-1", "status": status, "url": null, "errorMessage": null });
-    let event = json!({ "seq": seq, "eventType": "deployment.changed", "createdAt": 1 });
+    let event = json!({ "seq": seq, "type": "deployment.changed", "createdAt": 1 });
     format!(
         "id: {seq}\ndata: {}\n\n",
         json!({ "deployment": deployment, "event": event })
@@ -81,7 +81,7 @@ async fn a_deployment_stream_that_ends_early_is_resumed_until_the_deployment_has
         .follow_deployment("p-1", "d-1")
         .await
         .unwrap();
-    assert_eq!(events.next().await.unwrap().unwrap().event.seq, 1);
+    assert_eq!(events.next().await.unwrap().unwrap().event.unwrap().seq, 1);
     assert_eq!(
         events
             .next()

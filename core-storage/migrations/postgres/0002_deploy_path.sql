@@ -5,6 +5,8 @@ ALTER TABLE "deployments" ADD COLUMN "permalink" TEXT COLLATE "C";
 ALTER TABLE "deployments" ADD COLUMN "source_id" TEXT COLLATE "C";
 ALTER TABLE "deployments" ADD COLUMN "pinned_at" BIGINT;
 CREATE UNIQUE INDEX "deployments_pinned" ON "deployments" ("platform_id") WHERE "pinned_at" IS NOT NULL;
+CREATE INDEX "deployments_by_platform_id_status_created_at" ON "deployments" ("platform_id", "status", "created_at", "id");
+CREATE INDEX "deployments_by_platform_id_branch_status_created_at" ON "deployments" ("platform_id", "branch", "status", "created_at", "id");
 CREATE INDEX "deployments_by_updated_at_if_status_if_job_id" ON "deployments" ("updated_at", "id") WHERE "status" IN ('queued', 'uploading', 'deploying') AND "job_id" IS NULL;
 
 CREATE TABLE "deploy_plans" (

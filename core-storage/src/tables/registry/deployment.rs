@@ -44,6 +44,8 @@ table! {
         [platform_id, created_at] where [IN_FLIGHT],
         [platform_id, branch, created_at],
         [job_id, created_at],
+        [platform_id, status, created_at],
+        [platform_id, branch, status, created_at],
         [updated_at] where [IN_FLIGHT, IndexPredicate::IsNull("job_id")],
     }
     select deployments

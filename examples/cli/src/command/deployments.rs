@@ -33,7 +33,7 @@ pub(crate) async fn list(context: &Context, args: DeploymentsArgs) -> Result<()>
             deployment.deployment_id.clone(),
             deployment.branch.clone(),
             status(deployment),
-            time(deployment.created_at),
+            time(Some(deployment.created_at)),
             or_dash(deployment.message.as_deref()),
             or_dash(
                 deployment
@@ -61,7 +61,14 @@ pub(crate) async fn open_site(context: &Context, args: &OpenArgs) -> Result<()> 
     let client = context.client()?;
     let platform = context.platform(&client).await?;
     let deployment = match &args.deployment {
-        Some(id) => client.get_deployment(&platform, id).await?,
+        Some(id) => {
+            let found = find_by_id(&client, &platform, id).await?;
+            found.ok_or_else(|| {
+                let message = format!("The platform has no deployment {id}.");
+                Failure::new(FailureKind::NotFound, message)
+                    .hint("List the deployments: core-cli deployments")
+            })?
+        }
         None => {
             let branch = args.branch.as_deref().unwrap_or(PRODUCTION);
             find_live(&client, &platform, branch).await?
@@ -108,16 +115,37 @@ pub(crate) async fn find_active(
     client: &Client,
     platform: &str,
     branch: &str,
-    mut is_wanted: impl FnMut(&Deployment) -> bool,
+    is_wanted: impl FnMut(&Deployment) -> bool,
 ) -> Result<Option<Deployment>> {
-    let mut filter = DeploymentFilter {
+    let filter = DeploymentFilter {
         branch: Some(branch.to_owned()),
         status: Some(DeploymentStatus::Active),
-        page: PageQuery {
-            limit: Some(100),
-            cursor: None,
-        },
+        ..DeploymentFilter::default()
     };
+    find(client, platform, filter, is_wanted).await
+}
+
+/// Returns the deployment with an id; `None` if it is not among the newest of the platform.
+pub(crate) async fn find_by_id(
+    client: &Client,
+    platform: &str,
+    id: &str,
+) -> Result<Option<Deployment>> {
+    let filter = DeploymentFilter::default();
+    find(client, platform, filter, |deployment| {
+        deployment.deployment_id == id
+    })
+    .await
+}
+
+/// Returns the newest deployment in a list for which a function returns `true`.
+async fn find(
+    client: &Client,
+    platform: &str,
+    mut filter: DeploymentFilter,
+    mut is_wanted: impl FnMut(&Deployment) -> bool,
+) -> Result<Option<Deployment>> {
+    filter.page.limit = Some(100);
     for _ in 0..MAX_PAGES {
         let page = client.list_deployments(platform, &filter).await?;
         if let Some(found) = page.data.into_iter().find(&mut is_wanted) {

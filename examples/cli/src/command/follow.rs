@@ -2,10 +2,11 @@
 
 use core_client::Client;
 use core_client::types::deployment::{
-    Deployment, DeploymentProgress, DeploymentStatus, QueuedDeployment,
+    Deployment, DeploymentProgress, DeploymentState, DeploymentStatus, QueuedDeployment,
 };
 use core_client::types::job::{Job, JobStatus};
 
+use super::deployments::find_by_id;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -34,7 +35,16 @@ pub(crate) async fn report_deployment(
     };
     progress.clear();
     let deployment = deployment?;
-    print_outcome(context, &deployment)
+    if deployment.status != DeploymentStatus::Active {
+        return Err(failure_of(context, &deployment)?);
+    }
+    // The site is live, so a failure to read more about it is no failure of the command.
+    match find_by_id(client, platform, id).await.ok().flatten() {
+        Some(deployment) => print_active(context, &deployment),
+        None => context.output.result(&deployment, |_| {
+            plain(deployment.url.as_deref().unwrap_or(id))
+        }),
+    }
 }
 
 async fn watch_deployment(
@@ -56,27 +66,31 @@ async fn watch_deployment(
 }
 
 fn describe(progress: &DeploymentProgress) -> String {
-    let event = &progress.event;
-    let message = event.message.as_deref().or(event.step.as_deref());
-    match message {
-        Some(message) => format!("{}: {}", progress.deployment.status, plain(message)),
+    let step = progress
+        .event
+        .as_ref()
+        .and_then(|event| event.step.as_deref());
+    match step {
+        Some(step) => format!("{}: {}", progress.deployment.status, plain(step)),
         None => progress.deployment.status.to_string(),
     }
 }
 
-fn print_outcome(context: &Context, deployment: &Deployment) -> Result<()> {
-    let id = &deployment.deployment_id;
-    if deployment.status == DeploymentStatus::Active {
-        return context.output.result(deployment, |deployment| {
-            let url = plain(deployment.url.as_deref().unwrap_or(id));
-            match &deployment.permalink {
-                Some(permalink) if Some(permalink) != deployment.url.as_ref() => {
-                    format!("{url}\n{} (this deployment)", plain(permalink))
-                }
-                _ => url,
+fn print_active(context: &Context, deployment: &Deployment) -> Result<()> {
+    context.output.result(deployment, |deployment| {
+        let url = deployment.url.as_deref();
+        let url = plain(url.unwrap_or(&deployment.deployment_id));
+        match &deployment.permalink {
+            Some(permalink) if Some(permalink) != deployment.url.as_ref() => {
+                format!("{url}\n{} (this deployment)", plain(permalink))
             }
-        });
-    }
+            _ => url,
+        }
+    })
+}
+
+/// Returns the failure of the command for a deployment that ended without success. Prints the status if JSON is wanted.
+fn failure_of(context: &Context, deployment: &DeploymentState) -> Result<Failure> {
     if context.output.is_json() {
         context.output.result(deployment, |_| String::new())?;
     }
@@ -84,8 +98,9 @@ fn print_outcome(context: &Context, deployment: &Deployment) -> Result<()> {
         .error_message
         .as_deref()
         .unwrap_or("no reason is recorded");
-    Err(Failure::other(format!(
-        "The deployment {id} ended with the status {}: {}",
+    Ok(Failure::other(format!(
+        "The deployment {} ended with the status {}: {}",
+        deployment.deployment_id,
         deployment.status,
         plain(reason)
     ))

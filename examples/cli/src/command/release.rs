@@ -22,7 +22,7 @@ pub(crate) async fn roll_back(context: &Context, args: &RollbackArgs) -> Result<
             context.output.note(&format!(
                 "The deployment before the live one is {} of {}: {}",
                 earlier.deployment_id,
-                time(earlier.created_at),
+                time(Some(earlier.created_at)),
                 or_dash(earlier.message.as_deref()),
             ));
             earlier.deployment_id

@@ -41,7 +41,7 @@ fn deployment(id: &str, status: &str) -> Value {
         "deploymentId": id, "status": status, "branch": "production", "projectName": "site",
         "url": "https://site.example.org/", "permalink": format!("https://{id}.example.org/"), "message": null,
         "errorMessage": if status == "failure" { json!("The provider refused a file.") } else { Value::Null },
-        "cfDeploymentId": null, "fileCount": 3, "totalBytes": 35, "userId": null, "sourceDeploymentId": null,
+        "cfDeploymentId": null, "fileCount": 3, "totalBytes": 35, "userId": "u", "sourceDeploymentId": null,
         "isLive": false, "isPinned": false, "startedAt": null, "completedAt": null, "createdAt": 1_768_469_400,
     })
 }
@@ -50,7 +50,7 @@ fn deployment(id: &str, status: &str) -> Value {
 fn event(seq: u32, status: &str, message: &str) -> String {
     let state =
         json!({ "deploymentId": "d-1", "status": status, "url": null, "errorMessage": null });
-    let event = json!({ "seq": seq, "eventType": "x", "message": message, "createdAt": 1 });
+    let event = json!({ "seq": seq, "type": "x", "step": message, "reason": null });
     format!(
         "id: {seq}\ndata: {}\n\n",
         json!({ "deployment": state, "event": event })
@@ -73,6 +73,10 @@ fn server(
         "POST /api/v1/cli/platforms/P/deploy/plan" => plan(missing),
         "POST /api/v1/cli/platforms/P/deploy" => deploy(),
         "GET /api/v1/cli/platforms/P/deployments/d-1/events" => events(status),
+        "GET /api/v1/cli/platforms/P/deployments" => {
+            let list = json!({ "data": [deployment("d-1", status)], "cursor": null });
+            FakeReply::json(200, &list)
+        }
         "GET /api/v1/cli/platforms/P/deployments/d-1" => {
             FakeReply::json(200, &deployment("d-1", status))
         }
