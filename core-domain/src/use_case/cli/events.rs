@@ -97,7 +97,7 @@ impl DeploymentFeed {
 
     /// Returns the current status as an event, unless it was read before.
     fn status_change(&self, seen: &Stored<Deployment>) -> Option<DeploymentEvent> {
-        let id = i64::try_from(seen.version()).unwrap_or(i64::MAX);
+        let id = seen.version();
         (id > self.position).then(|| DeploymentEvent {
             id,
             deployment: seen.clone(),
