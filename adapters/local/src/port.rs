@@ -76,7 +76,7 @@ impl Infrastructure for LocalInfrastructure {
         let (project, owner) = (project.to_owned(), owner.to_owned());
         let files: Vec<ContentSize> = files.iter().map(ContentSize::from).collect();
         Ok(self
-            .run(move |data| site_content::stored(data, &project, &owner, &files))
+            .run(move |data| site_content::find_stored(data, &project, &owner, &files))
             .await?)
     }
 

@@ -170,7 +170,7 @@ impl From<&SiteFile> for ContentSize {
 }
 
 /// Returns the digests of those contents that a project of this owner has completely.
-pub(crate) fn stored(
+pub(crate) fn find_stored(
     data: &DataDir,
     project: &str,
     owner: &str,

@@ -1,8 +1,6 @@
-//! The list of a site's files, with which an upload of only some of them is completed.
+//! The list of a site's files, by which an upload of only some of them is completed.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +8,6 @@ use sha2::{Digest, Sha256};
 
 use super::site::{SiteBuilder, SiteError, SiteFile, SiteLimits};
 use crate::kernel::{hex, parse_hex};
-use crate::port::{FileVisitor, Site};
 
 /// A file of a planned site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -109,35 +106,6 @@ impl SiteManifest {
         }
         hex(&hash.finalize())
     }
-
-    /// Completes an upload of some of the files.
-    ///
-    /// # Errors
-    /// [`SiteError::NotAllowed`] if an uploaded file is not in the list, or has another content.
-    pub fn complete(self, upload: Arc<dyn Site>) -> Result<PartialSite, SiteError> {
-        let by_path: BTreeMap<&str, &SiteFile> = self
-            .files
-            .iter()
-            .map(|file| (file.path.as_str(), file))
-            .collect();
-        for file in upload.files() {
-            let refuse = |code, what| {
-                let path = &file.path;
-                Err(SiteError::NotAllowed(code, format!("{path:?} {what}")))
-            };
-            match by_path.get(file.path.as_str()) {
-                None => return refuse("not_planned", "is not in the plan"),
-                Some(planned) if planned.digest != file.digest => {
-                    return refuse("content_differs", "has another content than in the plan");
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(PartialSite {
-            files: self.files,
-            upload,
-        })
-    }
 }
 
 impl PlannedFile {
@@ -150,40 +118,20 @@ impl PlannedFile {
     }
 }
 
-/// A site of which only some files are uploaded. The provider has the contents of the others.
-#[derive(Clone, Debug)]
-pub struct PartialSite {
-    files: Vec<SiteFile>,
-    upload: Arc<dyn Site>,
-}
-
-impl Site for PartialSite {
-    fn files(&self) -> &[SiteFile] {
-        &self.files
-    }
-
-    fn uploaded(&self) -> &[SiteFile] {
-        self.upload.files()
-    }
-
-    fn read(&self, visitor: &mut FileVisitor<'_>) -> io::Result<()> {
-        self.upload.read(visitor)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::port::Site;
     use crate::testing::MemorySite;
 
     use super::*;
 
-    fn planned(files: &[(&str, &str)]) -> Vec<PlannedFile> {
+    fn planned_files(files: &[(&str, &str)]) -> Vec<PlannedFile> {
         let site = MemorySite::from_iter(files.iter().copied());
         site.files().iter().map(PlannedFile::of).collect()
     }
 
     fn manifest(files: &[(&str, &str)]) -> SiteManifest {
-        SiteManifest::new(&planned(files), SiteLimits::default()).unwrap()
+        SiteManifest::new(&planned_files(files), SiteLimits::default()).unwrap()
     }
 
     fn refusal(files: &[PlannedFile]) -> (Option<usize>, &'static str) {
@@ -197,15 +145,15 @@ mod tests {
     fn planned_files_obey_the_rules_of_an_archive() {
         assert_eq!(refusal(&[]), (None, "empty_archive"));
         assert_eq!(
-            refusal(&planned(&[("a.html", "x")])),
+            refusal(&planned_files(&[("a.html", "x")])),
             (None, "no_front_page")
         );
-        let twice = planned(&[("index.html", "x"), ("INDEX.html", "x")]);
+        let twice = planned_files(&[("index.html", "x"), ("INDEX.html", "x")]);
         assert_eq!(refusal(&twice), (Some(1), "duplicate_name"));
-        let mut large = planned(&[("index.html", "x")]);
+        let mut large = planned_files(&[("index.html", "x")]);
         large[0].size = 26 * 1024 * 1024;
         assert_eq!(refusal(&large), (Some(0), "too_large"));
-        let mut damaged = planned(&[("index.html", "x")]);
+        let mut damaged = planned_files(&[("index.html", "x")]);
         damaged[0].digest = "x".repeat(64);
         assert_eq!(refusal(&damaged), (Some(0), "pattern"));
     }
@@ -226,21 +174,5 @@ mod tests {
         assert_eq!(digest(&[("a", "y"), ("index.html", "x")]), first);
         assert_ne!(digest(&[("index.html", "x"), ("a", "z")]), first);
         assert_ne!(digest(&[("index.html", "x"), ("b", "y")]), first);
-    }
-
-    #[test]
-    fn an_upload_contains_only_planned_files_with_the_planned_content() {
-        let code = |upload: &[(&str, &str)]| {
-            let upload = Arc::new(MemorySite::from_iter(upload.iter().copied()));
-            match manifest(&[("index.html", "x"), ("a", "y")]).complete(upload) {
-                Ok(site) => Ok((site.files().len(), site.uploaded().len())),
-                Err(SiteError::NotAllowed(code, _)) => Err(code),
-                Err(other) => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(code(&[]), Ok((2, 0)));
-        assert_eq!(code(&[("a", "y")]), Ok((2, 1)));
-        assert_eq!(code(&[("b", "y")]), Err("not_planned"));
-        assert_eq!(code(&[("a", "x")]), Err("content_differs"));
     }
 }

@@ -10,5 +10,5 @@ pub use deploy_plan::{DeployPlan, DeployPlanQuery};
 pub use log::{
     LogContent, LogId, LogLevel, LogLine, MAX_LOG_PATH_BYTES, MAX_LOG_TAIL, MAX_LOG_TEXT_BYTES,
 };
-pub use manifest::{PartialSite, PlannedFile, SiteManifest};
+pub use manifest::{PlannedFile, SiteManifest};
 pub use site::{SiteBuilder, SiteError, SiteFile, SiteLimits};

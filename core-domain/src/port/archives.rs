@@ -1,12 +1,13 @@
 //! Reading uploaded sites. Adapters implement the archive formats; `cli` decides what a site may contain.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::{BlobReader, Cause};
-use crate::cli::{SiteError, SiteFile};
+use crate::cli::{SiteError, SiteFile, SiteManifest};
 
 /// The reason why an upload cannot be opened as a site.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,15 +55,99 @@ pub trait Site: Send + Sync + std::fmt::Debug {
     fn files(&self) -> &[SiteFile];
 
     /// Returns the files whose content was uploaded. For all others the provider must have the content. Default: all.
-    fn uploaded(&self) -> &[SiteFile] {
+    fn uploaded_files(&self) -> &[SiteFile] {
         self.files()
     }
 
-    /// Calls the visitor with the content of every uploaded file, in the order of [`Site::uploaded`]. The visitor does not have to
+    /// Calls the visitor with the content of every uploaded file, in the order of [`Site::uploaded_files`]. The visitor does not have to
     /// read a whole file. The method can be called repeatedly. It blocks on disk access, so do not call it on an async
     /// thread.
     ///
     /// # Errors
     /// The first error of the visitor, which ends the reading, or an error of the archive.
     fn read(&self, visitor: &mut FileVisitor<'_>) -> io::Result<()>;
+}
+
+/// A site of which only some files are uploaded. The provider has the contents of the others.
+#[derive(Clone, Debug)]
+pub struct PartialSite {
+    manifest: SiteManifest,
+    upload: Arc<dyn Site>,
+}
+
+impl PartialSite {
+    /// Completes an upload of some files with the list of all files.
+    ///
+    /// # Errors
+    /// [`SiteError::NotAllowed`] if an uploaded file is not in the list, or has another content.
+    pub fn new(manifest: SiteManifest, upload: Arc<dyn Site>) -> Result<Self, SiteError> {
+        let files = manifest.files().iter();
+        let by_path: BTreeMap<&str, &SiteFile> =
+            files.map(|file| (file.path.as_str(), file)).collect();
+        for file in upload.files() {
+            let refuse = |code, what| {
+                let path = &file.path;
+                Err(SiteError::NotAllowed(code, format!("{path:?} {what}")))
+            };
+            match by_path.get(file.path.as_str()) {
+                None => return refuse("not_planned", "is not in the plan"),
+                Some(planned) if planned.digest != file.digest => {
+                    return refuse("content_differs", "has another content than in the plan");
+                }
+                Some(_) => {}
+            }
+        }
+        drop(by_path);
+        Ok(Self { manifest, upload })
+    }
+}
+
+impl Site for PartialSite {
+    fn files(&self) -> &[SiteFile] {
+        self.manifest.files()
+    }
+
+    fn uploaded_files(&self) -> &[SiteFile] {
+        self.upload.files()
+    }
+
+    fn read(&self, visitor: &mut FileVisitor<'_>) -> io::Result<()> {
+        self.upload.read(visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::{PlannedFile, SiteLimits};
+    use crate::kernel::hex;
+    use crate::testing::MemorySite;
+
+    use super::*;
+
+    fn manifest(files: &[(&str, &str)]) -> SiteManifest {
+        let site = MemorySite::from_iter(files.iter().copied());
+        let files = site.files().iter().map(|file| PlannedFile {
+            path: file.path.clone(),
+            size: file.size,
+            digest: hex(&file.digest),
+        });
+        SiteManifest::new(&files.collect::<Vec<_>>(), SiteLimits::default()).unwrap()
+    }
+
+    #[test]
+    fn an_upload_contains_only_planned_files_with_the_planned_content() {
+        let code = |upload: &[(&str, &str)]| {
+            let upload = Arc::new(MemorySite::from_iter(upload.iter().copied()));
+            let all = manifest(&[("index.html", "x"), ("a", "y")]);
+            match PartialSite::new(all, upload) {
+                Ok(site) => Ok((site.files().len(), site.uploaded_files().len())),
+                Err(SiteError::NotAllowed(code, _)) => Err(code),
+                Err(other) => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(code(&[]), Ok((2, 0)));
+        assert_eq!(code(&[("a", "y")]), Ok((2, 1)));
+        assert_eq!(code(&[("b", "y")]), Err("not_planned"));
+        assert_eq!(code(&[("a", "x")]), Err("content_differs"));
+    }
 }

@@ -37,7 +37,7 @@ pub(crate) mod mocks {
 }
 
 pub use announce::{AnnouncingStore, CommitListener, DetachedCommit};
-pub use archives::{ArchiveError, FileVisitor, Site, SiteArchives};
+pub use archives::{ArchiveError, FileVisitor, PartialSite, Site, SiteArchives};
 pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 pub use caller_contexts::{
     ApiKeyContext, ApiKeyContexts, ApiKeySecretKey, PlatformSuspensions, SessionContext,

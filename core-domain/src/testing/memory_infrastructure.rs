@@ -400,7 +400,7 @@ impl Infrastructure for MemoryInfrastructure {
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
         let mut state = self.change()?;
         let contents = state.contents.entry(upload.project.clone()).or_default();
-        contents.extend(upload.site.uploaded().iter().map(|file| file.digest));
+        contents.extend(upload.site.uploaded_files().iter().map(|file| file.digest));
         if !upload
             .site
             .files()

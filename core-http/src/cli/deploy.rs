@@ -236,10 +236,14 @@ impl DeployService {
 
     /// Refuses a site with a content that was neither uploaded nor is stored at the provider.
     async fn ensure_complete(&self, site: &dyn Site, place: Place<'_>) -> Result<()> {
-        if site.uploaded().len() == site.files().len() {
+        if site.uploaded_files().len() == site.files().len() {
             return Ok(());
         }
-        let uploaded: BTreeSet<[u8; 32]> = site.uploaded().iter().map(|file| file.digest).collect();
+        let uploaded: BTreeSet<[u8; 32]> = site
+            .uploaded_files()
+            .iter()
+            .map(|file| file.digest)
+            .collect();
         let (project, owner) = (place.project, place.owner.as_str());
         let stored = self
             .infrastructure

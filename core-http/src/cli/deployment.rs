@@ -7,9 +7,8 @@ use core_domain::kernel::{
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::provisioning::JobEvent;
 use core_domain::registry::{Branch, Deployment, DeploymentMessage, DeploymentStatus};
-use core_domain::use_case::cli::{
-    self, DeploymentEvent, DeploymentFeed, DeploymentListFilter, ListedDeployment,
-};
+use core_domain::use_case::cli::{self, DeploymentEvent, DeploymentFeed};
+use core_domain::use_case::registry::deployment::{self, DeploymentListFilter, ListedDeployment};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,11 +92,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .if_match()
             .refuses(&[Code::Conflict, Code::InvalidState])
-            .writes(call_with_id(cli::pin).map(listed_response)),
+            .writes(call_with_id(deployment::pin).map(listed_response)),
         delete(PIN, "unpinDeployment")
             .summary("Unpins a deployment.")
             .description("Does nothing if the deployment is not pinned.")
-            .writes(call_with_id(cli::unpin).map(listed_response)),
+            .writes(call_with_id(deployment::unpin).map(listed_response)),
     ]
 }
 
@@ -159,7 +158,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<(PlatformId,), ListQuery<DeploymentListFilter>>,
 ) -> Result<Output<ListP4<ListedDeploymentView>>> {
-    let page = cli::list(&scope, uow, &input.query).await?;
+    let page = deployment::page(&scope, uow, &input.query).await?;
     Ok(Output::new(page.map(ListedDeploymentView::from).into()))
 }
 
@@ -188,7 +187,7 @@ async fn follow(
     input: Input<(PlatformId, DeploymentId)>,
 ) -> Result<EventStream<DeploymentEventView>> {
     let mut uow = cx.app.store.begin(Mode::Auto).await?;
-    cli::get(&scope, uow.as_mut(), &input.path.1).await?;
+    deployment::get(&scope, uow.as_mut(), &input.path.1).await?;
     drop(uow);
     // Changes of deployments are not announced, so the stream polls them.
     let listening = FeedSubscription::of(cx, None)?;
@@ -280,7 +279,7 @@ async fn show(
     uow: &mut dyn UnitOfWork,
     input: Input<(PlatformId, DeploymentId), WaitQuery>,
 ) -> Result<Versioned<DeploymentView>> {
-    let found: Stored<Deployment> = cli::get(&scope, uow, &input.path.1).await?;
+    let found: Stored<Deployment> = deployment::get(&scope, uow, &input.path.1).await?;
     Ok(Versioned::of(&found, found.edit().into()))
 }
 

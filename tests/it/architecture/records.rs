@@ -92,6 +92,7 @@ const UNAUDITED: &[(&str, &str)] = &[
         "iam/session/lookup.rs",
         "the time at which a session was last used",
     ),
+    ("cli/plan.rs", "a plan, which expires after 15 minutes"),
     ("iam/api_key.rs", "the time at which a key was last used"),
     (
         "iam/eviction.rs",
@@ -144,6 +145,11 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     (
         "cli/uploads.rs",
         "the sweeper, which looks up the owner of an upload",
+    ),
+    ("cli/plan.rs", "the sweeper, which removes expired plans"),
+    (
+        "registry/deployment.rs",
+        "the sweeper, which ends stuck deployments",
     ),
     (
         "iam/user/password.rs",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use core_domain::cli::{PlannedFile, SiteLimits, SiteManifest};
 use core_domain::kernel::hex;
 use core_domain::port::{
-    Infrastructure, ProviderError, Site, SiteDeployment, SiteRedeploy, SiteUpload,
+    Infrastructure, PartialSite, ProviderError, Site, SiteDeployment, SiteRedeploy, SiteUpload,
 };
 use core_domain::testing::MemorySite;
 use core_local::{FaultMoment, Faults};
@@ -43,11 +43,11 @@ fn partial(key: &str, all: &[(&str, &str)], uploaded: &[(&str, &str)]) -> SiteUp
         project: "acme-site".to_owned(),
         branch: "production".to_owned(),
         deployment_key: key.to_owned(),
-        site: Arc::new(manifest.complete(uploaded).unwrap()),
+        site: Arc::new(PartialSite::new(manifest, uploaded).unwrap()),
     }
 }
 
-async fn shown(world: &World, url: &str) -> String {
+async fn body_of(world: &World, url: &str) -> String {
     body(get(world, url).await).await
 }
 
@@ -68,15 +68,15 @@ async fn every_deployment_keeps_an_address_of_its_own() {
     let preview = upload("acme-site", "preview", "d-3", &[("index.html", "three")]);
     let preview = world.infra.deploy_site(preview).await.unwrap();
     for (deployment, content) in [(&first, "one"), (&second, "two"), (&preview, "three")] {
-        assert_eq!(shown(&world, permalink(deployment)).await, content);
+        assert_eq!(body_of(&world, permalink(deployment)).await, content);
     }
-    assert_eq!(shown(&world, PAGE).await, "two");
+    assert_eq!(body_of(&world, PAGE).await, "two");
     // A branch cannot take the address of a deployment.
     let label = permalink(&first).trim_start_matches("http://");
     let branch = label.split("---").next().unwrap();
     let other = upload("acme-site", branch, "d-4", &[("index.html", "four")]);
     world.infra.deploy_site(other).await.unwrap();
-    assert_eq!(shown(&world, permalink(&first)).await, "one");
+    assert_eq!(body_of(&world, permalink(&first)).await, "one");
     let unknown = "http://0123456789ab---acme-site.localhost:8090/";
     assert_eq!(get(&world, unknown).await.status(), 404);
 }
@@ -95,9 +95,9 @@ async fn a_rollback_shows_the_earlier_content_without_an_upload() {
     let request = redeploy("d-3", "production", "d-1");
     let back = world.infra.redeploy_site(&request).await.unwrap();
     assert_eq!(world.infra.redeploy_site(&request).await.unwrap(), back);
-    assert_eq!(shown(&world, PAGE).await, "one");
-    assert_eq!(shown(&world, &format!("{PAGE}a.txt")).await, "a");
-    assert_eq!(shown(&world, permalink(&back)).await, "one");
+    assert_eq!(body_of(&world, PAGE).await, "one");
+    assert_eq!(body_of(&world, &format!("{PAGE}a.txt")).await, "a");
+    assert_eq!(body_of(&world, permalink(&back)).await, "one");
     assert_eq!(world.names("pages/acme-site/content").len(), contents.len());
     let found = world
         .infra
@@ -108,8 +108,8 @@ async fn a_rollback_shows_the_earlier_content_without_an_upload() {
     // A promotion of the content to another branch.
     let request = redeploy("d-4", "next", "d-2");
     let next = world.infra.redeploy_site(&request).await.unwrap();
-    assert_eq!(shown(&world, &next.url).await, "two");
-    assert_eq!(shown(&world, PAGE).await, "one");
+    assert_eq!(body_of(&world, &next.url).await, "two");
+    assert_eq!(body_of(&world, PAGE).await, "one");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_rollback_to_a_removed_deployment_is_refused_and_changes_nothing() {
         };
         assert!(why.contains("deploy the site again"), "{why}");
     }
-    assert_eq!(shown(&world, PAGE).await, "two");
+    assert_eq!(body_of(&world, PAGE).await, "two");
     assert!(world.staging().is_empty());
 }
 
@@ -158,10 +158,10 @@ async fn an_interrupted_rollback_is_finished_by_its_repetition() {
         fails.store(true, Ordering::Relaxed);
         let request = redeploy("d-3", "production", "d-1");
         assert!(world.infra.redeploy_site(&request).await.is_err());
-        let page = shown(&world, PAGE).await;
+        let page = body_of(&world, PAGE).await;
         assert!(["one", "two"].contains(&&*page), "{page}");
         world.infra.redeploy_site(&request).await.unwrap();
-        assert_eq!(shown(&world, PAGE).await, "one");
+        assert_eq!(body_of(&world, PAGE).await, "one");
     }
 }
 
@@ -193,7 +193,7 @@ async fn an_upload_needs_only_the_contents_that_the_project_lacks() {
     world.infra.deploy_site(upload).await.unwrap();
     for (path, content) in all {
         let path = path.trim_end_matches("index.html");
-        assert_eq!(shown(&world, &format!("{PAGE}{path}")).await, content);
+        assert_eq!(body_of(&world, &format!("{PAGE}{path}")).await, content);
     }
     let missing = partial("d-3", &[("index.html", "one"), ("b.txt", "b")], &[]);
     let refused = world.infra.deploy_site(missing).await;
@@ -201,6 +201,6 @@ async fn an_upload_needs_only_the_contents_that_the_project_lacks() {
         matches!(refused, Err(ProviderError::Permanent(_))),
         "{refused:?}"
     );
-    assert_eq!(shown(&world, &format!("{PAGE}a.txt")).await, "a");
+    assert_eq!(body_of(&world, &format!("{PAGE}a.txt")).await, "a");
     assert!(world.staging().is_empty());
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::cli::{SiteLimits, SiteManifest};
-use core_domain::port::{ArchiveError, BlobReader, Cause, Site, SiteArchives};
+use core_domain::port::{ArchiveError, BlobReader, Cause, PartialSite, Site, SiteArchives};
 use core_http::cli::UploadLimits;
 use tokio::sync::Semaphore;
 
@@ -78,7 +78,7 @@ impl SiteArchives for UnpackArchives {
             let manifest = read.and_then(|_| SiteManifest::from_json(&json));
             let manifest = manifest.map_err(|error| ArchiveError::Unreadable(Cause::new(error)))?;
             let upload = ArchivedSite::open_part(upload, limits)?;
-            Ok(Arc::new(manifest.complete(Arc::new(upload))?) as Arc<dyn Site>)
+            Ok(Arc::new(PartialSite::new(manifest, Arc::new(upload))?) as Arc<dyn Site>)
         };
         self.run(open).await
     }

@@ -3,24 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::deployment::in_flight_conflict;
-use super::redeploy::RedeployInput;
+use super::site_job::{DeployInput, site_target};
 use super::uploads::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
-    Context, DeploymentId, Environment, Error, IllegalTransition, PlatformId, PlatformOwned,
-    Result, Stored, permission,
+    Context, DeploymentId, Environment, Error, IllegalTransition, Result, Stored, permission,
 };
 use crate::port::{SiteArchives, SiteStorage, UnitOfWork};
-use crate::provisioning::{Job, LaneKey};
+use crate::provisioning::Job;
 use crate::registry::{
     Branch, BuildTrigger, Deployment, DeploymentMessage, DeploymentQuery, DeploymentStatus,
     PlatformStatus, ResourceType, resource_name,
 };
-use crate::use_case::provisioning::{JobInput, enqueue};
-use crate::use_case::registry::{HasTarget, Target, build, deployment};
+use crate::use_case::provisioning::enqueue;
+use crate::use_case::registry::{build, deployment};
 
 /// The time within which a request without a key, with the same content and branch, repeats the earlier deployment.
 const REPLAY_WINDOW: Duration = Duration::from_secs(10 * 60);
@@ -200,7 +196,7 @@ async fn replay_or_conflict(
     }
     match earlier.in_flight {
         None => deployment::ensure_not_pinned(scope, uow, &wanted.branch).await?,
-        Some(other) => return Err(in_flight_conflict(&other)),
+        Some(other) => return Err(deployment::in_flight_conflict(&other)),
     }
     Ok(None)
 }
@@ -226,19 +222,6 @@ async fn queue(
     Ok(job)
 }
 
-/// Returns the target of the jobs that deploy sites of a platform.
-pub(super) fn site_target(scope: &PlatformAccess) -> Target {
-    let platform = scope.platform();
-    Target {
-        platform_id: platform.id.clone(),
-        slug: platform.slug.clone(),
-        entity_id: None,
-        environment: Environment::Prod,
-        plan_tier: platform.tier.as_str().to_owned(),
-        billing_email: None,
-    }
-}
-
 /// Returns the deployment with this id, if its creation was committed. Use it if the response of the commit was lost.
 ///
 /// # Errors
@@ -257,46 +240,3 @@ pub(super) struct DeploySite {
     /// Reads the files of uploaded archives.
     pub(super) archives: Arc<dyn SiteArchives>,
 }
-
-/// The input of a deployment job. If an operator retries the job, a new deployment record is created; the upload
-/// remains that of the first deployment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct DeployInput {
-    /// The requested deployment. Its id names the upload.
-    pub(super) deployment_id: DeploymentId,
-    pub(super) project: String,
-    pub(super) branch: Branch,
-    /// Whether the upload has only the files that the provider did not have.
-    #[serde(default)]
-    pub(super) is_planned: bool,
-    #[serde(flatten)]
-    pub(super) target: Target,
-}
-
-macro_rules! of_site {
-    ($($input:ty),+) => {$(
-        impl HasTarget for $input {
-            fn target(&self) -> &Target {
-                &self.target
-            }
-        }
-
-        impl JobInput for $input {
-            type Owner = PlatformOwned;
-
-            fn lane(&self) -> LaneKey {
-                self.target.lane()
-            }
-
-            fn platform_id(&self) -> Option<&PlatformId> {
-                Some(&self.target.platform_id)
-            }
-
-            fn environment(&self) -> Option<Environment> {
-                Some(self.target.environment)
-            }
-        }
-    )+};
-}
-of_site!(DeployInput, RedeployInput);

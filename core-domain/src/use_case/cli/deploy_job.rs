@@ -5,24 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::deploy::{DeployInput, DeploySite};
-use super::redeploy::{RedeploySite, new_attempt};
+use super::deploy::DeploySite;
+use super::redeploy::RedeploySite;
+use super::site_job::{
+    DeployInput, ProviderDeployment, change_current, current, deployment_canceled, end_with_job,
+    new_attempt, record_activation, retry_or_time_out,
+};
 use super::uploads::{blob_key, manifest_key};
-use crate::kernel::{DeploymentId, Patch, PlatformOwned, Result, Stored};
+use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{
-    ArchiveError, BlobError, Mode, ResourceRef, Site, SiteArchives, SiteDeployment, SiteState,
+    ArchiveError, BlobError, ResourceRef, Site, SiteArchives, SiteDeployment, SiteState,
     SiteUpload, UnitOfWork,
 };
-use crate::provisioning::{FailureKind, JobStatus};
-use crate::registry::{
-    BuildOutcome, Deployment, DeploymentChange, DeploymentStatus, Resource, ResourceType,
-};
+use crate::provisioning::FailureKind;
+use crate::registry::{Deployment, DeploymentChange, DeploymentStatus, Resource, ResourceType};
 use crate::use_case::provisioning::{
-    JobContext, JobInput, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError,
-    Steps, enqueue_child,
+    JobContext, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
+    enqueue_child,
 };
 use crate::use_case::registry::{
     CreateObject, CreatesObject, DefaultResource, ObjectProperties, build, deployment,
@@ -104,55 +105,6 @@ impl JobKind for DeploySite {
     }
 }
 
-/// Ends the deployment with the outcome of its job, unless it has ended, and ends its build. Returns whether the
-/// deployment had already ended.
-pub(super) async fn end_with_job<K>(
-    cx: &JobContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-) -> Result<bool>
-where
-    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
-{
-    let status = match (cx.job.status, cx.job.failure_kind) {
-        (JobStatus::Completed, _) => DeploymentStatus::Active,
-        (_, Some(FailureKind::Cancelled)) => DeploymentStatus::Canceled,
-        _ => DeploymentStatus::Failure,
-    };
-    let error = cx.job.error.as_ref();
-    let message = error.map(|error| format!("{}: {}", error.code, error.message));
-    let message = message.or_else(|| cx.job.reason.clone());
-    let message = message.filter(|_| status != DeploymentStatus::Active);
-    let change = DeploymentChange {
-        status: Some(status),
-        error_message: message.map_or(Patch::Keep, Patch::Set),
-        ..DeploymentChange::default()
-    };
-    end(cx, uow, &change).await
-}
-
-/// Ends the deployment unless it has ended, and ends its build with the same outcome. Returns whether the deployment
-/// had already ended.
-async fn end<K>(
-    cx: &JobContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-    change: &DeploymentChange,
-) -> Result<bool>
-where
-    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
-{
-    let Some(found) = deployment::of_job(&cx.scope, uow, &cx.job.id).await? else {
-        return Ok(false);
-    };
-    let ended_before = found.status.is_terminal();
-    let ended = if ended_before {
-        found
-    } else {
-        deployment::apply_change(cx, &cx.scope, uow, &found.id, change).await?
-    };
-    build::end(cx, &cx.scope, uow, &cx.job.id, BuildOutcome::of(&ended)).await?;
-    Ok(ended_before)
-}
-
 /// Queues the job that removes the upload.
 async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> Result<()> {
     let parent = Some(&cx.job.id);
@@ -173,9 +125,6 @@ impl JobKind for CleanUpUpload {
         Steps::new().step(Cleanup)
     }
 }
-
-/// The pause between two queries of the provider about whether a site is served.
-const POLL: Duration = Duration::from_secs(2);
 
 /// The pages project of the site: the platform's default resource of that type. Platforms have one from their creation,
 /// but a deprovisioned platform has to get it back.
@@ -228,26 +177,6 @@ impl CreatesObject<DeploySite> for SiteProject {
             ..DeploymentChange::default()
         };
         change_current(cx, uow, &change).await
-    }
-}
-
-/// The deployment at the provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ProviderDeployment {
-    cf_deployment_id: String,
-    url: String,
-    #[serde(default)]
-    permalink: Option<String>,
-}
-
-impl From<SiteDeployment> for ProviderDeployment {
-    fn from(found: SiteDeployment) -> Self {
-        Self {
-            cf_deployment_id: found.id,
-            url: found.url,
-            permalink: found.permalink,
-        }
     }
 }
 
@@ -378,44 +307,6 @@ impl JobStep<DeploySite> for Activate {
     }
 }
 
-/// Records that the provider serves the current deployment of the job.
-pub(super) async fn record_activation<K>(
-    cx: &JobContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-    output: &ProviderDeployment,
-) -> Result<()>
-where
-    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
-{
-    let change = DeploymentChange {
-        status: Some(DeploymentStatus::Active),
-        cf_deployment_id: Patch::Set(output.cf_deployment_id.clone()),
-        url: Patch::Set(output.url.clone()),
-        permalink: output.permalink.clone().map_or(Patch::Keep, Patch::Set),
-        ..DeploymentChange::default()
-    };
-    change_current(cx, uow, &change).await
-}
-
-/// Returns the error that repeats the step after a short pause, or a permanent one if the provider took more than 15
-/// minutes.
-pub(super) async fn retry_or_time_out<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    deployment: &Deployment,
-) -> Result<StepError, StepError> {
-    let now = cx.store.begin(Mode::Auto).await?.now().await?;
-    let began = deployment.started_at.unwrap_or(now);
-    if now.since(began) > deployment::STUCK_AFTER {
-        let message = "the provider did not serve the site within 15 minutes";
-        return Ok(StepError::permanent("TIMEOUT", message));
-    }
-    Ok(StepError::Wait {
-        until: now.plus(POLL),
-        reason: "the provider to serve the site".to_owned(),
-        output: None,
-    })
-}
-
 /// Removes the upload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cleanup;
@@ -442,20 +333,6 @@ impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
     }
 }
 
-/// Returns the deployment that the job currently works on.
-pub(super) async fn current<K: JobKind>(
-    cx: &StepContext<'_, K>,
-) -> Result<Stored<Deployment>, StepError> {
-    let (mut uow, platform) = cx.read().await?;
-    let platform = platform.ok_or_else(deployment_canceled)?;
-    let found = deployment::of_job(&platform, uow.as_mut(), &cx.job.id).await?;
-    found.ok_or_else(deployment_canceled)
-}
-
-fn deployment_canceled() -> StepError {
-    StepError::Precondition("the deployment was canceled".to_owned())
-}
-
 async fn at_provider(
     cx: &StepContext<'_, DeploySite>,
     deployment: &Deployment,
@@ -465,22 +342,4 @@ async fn at_provider(
         .infrastructure
         .site_deployment(&cx.input.project, key)
         .await?)
-}
-
-async fn change_current<K>(
-    cx: &JobContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-    change: &DeploymentChange,
-) -> Result<()>
-where
-    K: JobKind<Input: JobInput<Owner = PlatformOwned>>,
-{
-    let found = deployment::of_job(&cx.scope, uow, &cx.job.id).await?;
-    let found = found.ok_or_else(deployment::missing)?;
-    let changed = deployment::apply_change(cx, &cx.scope, uow, &found.id, change).await?;
-    if !changed.status.is_terminal() {
-        return Ok(());
-    }
-    let end = BuildOutcome::of(&changed);
-    build::end(cx, &cx.scope, uow, &cx.job.id, end).await
 }

@@ -3,12 +3,12 @@
 
 mod deploy;
 mod deploy_job;
-mod deployment;
 mod events;
 mod logs;
 mod plan;
 mod redeploy;
 pub mod secret;
+mod site_job;
 mod uploads;
 
 pub use deploy::{
@@ -16,7 +16,6 @@ pub use deploy::{
     site_project,
 };
 pub use deploy_job::register_kinds;
-pub use deployment::{DeploymentListFilter, ListedDeployment, get, list, pin, unpin};
 pub use events::{DeploymentEvent, DeploymentFeed, DeploymentFeedPage, open_deployment_feed};
 pub use logs::{LogFeed, LogTail, PlatformLogQuery, open_log};
 pub use plan::{create_plan, ensure_room_for_plan, find_plan, remove_expired_plans};

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
-use super::deploy::{DeployOutcome, ensure_ready_to_deploy, site_target};
-use super::deploy_job::{
-    ProviderDeployment, current, end_with_job, record_activation, retry_or_time_out,
+use super::deploy::{DeployOutcome, ensure_ready_to_deploy};
+use super::site_job::{
+    ProviderDeployment, RedeployInput, current, end_with_job, new_attempt, record_activation,
+    retry_or_time_out, site_target,
 };
-use super::deployment::ensure_none_in_flight;
 use crate::access::PlatformScope;
 use crate::kernel::{Code, Context, DeploymentId, Error, Result, Stored, permission};
 use crate::port::{SiteRedeploy, SiteState, UnitOfWork};
@@ -17,7 +16,7 @@ use crate::registry::{Branch, BuildTrigger, Deployment, DeploymentStatus};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
 };
-use crate::use_case::registry::{Target, build, deployment};
+use crate::use_case::registry::{build, deployment};
 
 type Creates = PlatformScope<permission::DeploymentCreate>;
 
@@ -69,7 +68,8 @@ async fn active_source(
     source: &DeploymentId,
 ) -> Result<Stored<Deployment>> {
     ensure_ready_to_deploy(scope)?;
-    let source = scope.records::<Deployment>(uow).get(source).await?;
+    let found = deployment::find(scope, uow, source).await?;
+    let source = found.ok_or_else(deployment::missing)?;
     cx.check_if_match(&source)?;
     if source.status == DeploymentStatus::Active {
         return Ok(source);
@@ -90,7 +90,7 @@ async fn redeploy(
     {
         return Ok(DeployOutcome::Replayed(live));
     }
-    ensure_none_in_flight(scope, uow, &branch).await?;
+    deployment::ensure_none_in_flight(scope, uow, &branch).await?;
     let now = uow.now().await?;
     let id = DeploymentId::generate(now, cx.entropy.as_ref());
     let input = RedeployInput {
@@ -113,36 +113,9 @@ async fn redeploy(
     Ok(DeployOutcome::New(stored))
 }
 
-/// Returns a queued deployment with the content of an earlier one. It still has the id and the key of the earlier one.
-pub(super) fn new_attempt(earlier: &Deployment, now: crate::kernel::Timestamp) -> Deployment {
-    Deployment {
-        cf_deployment_id: None,
-        url: None,
-        permalink: None,
-        error_message: None,
-        status: DeploymentStatus::Queued,
-        started_at: None,
-        completed_at: None,
-        pinned_at: None,
-        created_at: now,
-        updated_at: now,
-        ..earlier.clone()
-    }
-}
-
 /// The job kind that deploys the content of an earlier deployment again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RedeploySite;
-
-/// The input of the job. The deployment record has the branch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RedeployInput {
-    /// The deployment whose content is deployed again.
-    pub(super) source_id: DeploymentId,
-    #[serde(flatten)]
-    pub(super) target: Target,
-}
 
 #[async_trait]
 impl JobKind for RedeploySite {

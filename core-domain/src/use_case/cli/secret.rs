@@ -212,7 +212,7 @@ pub async fn ensure_room_for_secrets(
 /// Records that the provider has new values for these secrets.
 ///
 /// # Errors
-/// `NOT_FOUND` if the resource was deleted meanwhile.
+/// `NOT_FOUND` if the resource has been deleted since.
 pub async fn record_set(
     cx: &Context,
     scope: &PlatformScope<permission::SecretWrite>,
@@ -231,7 +231,7 @@ pub async fn record_set(
 /// Records that the provider has no value for a secret any more.
 ///
 /// # Errors
-/// `NOT_FOUND` if the resource was deleted meanwhile.
+/// `NOT_FOUND` if the resource has been deleted since.
 pub async fn record_deletion(
     cx: &Context,
     scope: &PlatformScope<permission::SecretWrite>,

@@ -1,8 +1,11 @@
 //! Deployment records: those that the jobs of the command line service update, and those that external systems create
 //! and update.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::Upserted;
@@ -11,7 +14,8 @@ use crate::access::{
     ensure_room_unless_operator,
 };
 use crate::kernel::{
-    Code, Context, DeploymentId, Error, JobId, Machine, Patch, Record, Result, Stored, permission,
+    Code, Context, DeploymentId, Error, JobId, ListQuery, Machine, Page, Patch, Record, Result,
+    Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -94,7 +98,7 @@ pub(in crate::use_case) async fn live(
 }
 
 /// Returns the pinned deployment of a platform; `None` if none is pinned.
-pub(in crate::use_case) async fn pinned(
+pub(in crate::use_case) async fn find_pinned(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Option<Stored<Deployment>>> {
@@ -114,7 +118,7 @@ pub(in crate::use_case) async fn ensure_not_pinned(
     if branch.as_str() != PRODUCTION {
         return Ok(());
     }
-    match pinned(scope, uow).await? {
+    match find_pinned(scope, uow).await? {
         None => Ok(()),
         Some(pinned) => Err(Error::Refused {
             code: Code::Conflict,
@@ -159,6 +163,134 @@ pub async fn get(
     deployment: &DeploymentId,
 ) -> Result<Stored<Deployment>> {
     scope.records::<Deployment>(uow).get(deployment).await
+}
+
+/// The filter of the list of deployments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct DeploymentListFilter {
+    /// Returns only deployments of this branch.
+    pub branch: Option<Branch>,
+    /// Returns only deployments with this status.
+    pub status: Option<DeploymentStatus>,
+}
+
+/// A deployment with its place among the others of its branch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedDeployment {
+    /// The deployment.
+    pub deployment: Stored<Deployment>,
+    /// Whether the deployment is the newest active one of its branch, which visitors see.
+    pub is_live: bool,
+}
+
+/// Lists the deployments of a platform, newest first.
+///
+/// # Errors
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
+pub async fn page(
+    scope: &PlatformScope<permission::DeploymentRead>,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery<DeploymentListFilter>,
+) -> Result<Page<ListedDeployment>> {
+    let wanted = DeploymentQuery::Listed {
+        branch: query.filter.branch.clone(),
+        status: query.filter.status,
+    };
+    let deployments = scope.records::<Deployment>(uow);
+    let page = deployments.page(&wanted, &query.page()).await?;
+    let mut live_ids: BTreeMap<Branch, Option<DeploymentId>> = BTreeMap::new();
+    for found in &page.items {
+        if found.status == DeploymentStatus::Active && !live_ids.contains_key(&found.branch) {
+            let newest = live(scope, uow, &found.branch).await?;
+            live_ids.insert(found.branch.clone(), newest.map(|newest| newest.id.clone()));
+        }
+    }
+    Ok(page.map(|found| ListedDeployment {
+        is_live: live_ids
+            .get(&found.branch)
+            .is_some_and(|id| id.as_ref() == Some(&found.id)),
+        deployment: found,
+    }))
+}
+
+/// Pins the live deployment of `production`: it stays live until it is unpinned. Does nothing if it is pinned.
+///
+/// # Errors
+/// - `NOT_FOUND` if the platform has no such deployment.
+/// - `INVALID_STATE` if the deployment is not the live one of `production`.
+/// - `CONFLICT` while another deployment of `production` is in progress.
+pub async fn pin(
+    cx: &Context,
+    scope: &PlatformScope<permission::DeploymentCreate>,
+    uow: &mut dyn UnitOfWork,
+    id: &DeploymentId,
+) -> Result<ListedDeployment> {
+    let seen = scope.records::<Deployment>(uow).get(id).await?;
+    let production = Branch::production();
+    let live = live(scope, uow, &production).await?;
+    if live.is_none_or(|live| live.id != seen.id) {
+        return Err(Error::refused(
+            Code::InvalidState,
+            "Only the live deployment of production can be pinned. Roll back to this deployment first.",
+        ));
+    }
+    ensure_none_in_flight(scope, uow, &production).await?;
+    let mut next = seen.edit();
+    if next.pinned_at.is_none() {
+        next.pinned_at = Some(uow.now().await?);
+    }
+    let deployment =
+        audited::replace(cx, scope.writer(), uow, &seen, next, "deployment.pinned").await?;
+    Ok(ListedDeployment {
+        deployment,
+        is_live: true,
+    })
+}
+
+/// Unpins a deployment. Does nothing if it is not pinned.
+///
+/// # Errors
+/// `NOT_FOUND` if the platform has no such deployment.
+pub async fn unpin(
+    cx: &Context,
+    scope: &PlatformScope<permission::DeploymentCreate>,
+    uow: &mut dyn UnitOfWork,
+    id: &DeploymentId,
+) -> Result<ListedDeployment> {
+    let seen = scope.records::<Deployment>(uow).get(id).await?;
+    let mut next = seen.edit();
+    next.pinned_at = None;
+    let action = "deployment.unpinned";
+    let deployment = audited::replace(cx, scope.writer(), uow, &seen, next, action).await?;
+    let live = live(scope, uow, &deployment.branch).await?;
+    Ok(ListedDeployment {
+        is_live: live.is_some_and(|live| live.id == deployment.id),
+        deployment,
+    })
+}
+
+/// Refuses a new deployment of a branch while another one has not ended.
+///
+/// # Errors
+/// `CONFLICT` with the unfinished deployment.
+pub(in crate::use_case) async fn ensure_none_in_flight(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    branch: &Branch,
+) -> Result<()> {
+    match in_flight_of(scope, uow, branch).await? {
+        None => Ok(()),
+        Some(other) => Err(in_flight_conflict(&other)),
+    }
+}
+
+/// Returns the error for a branch that has an unfinished deployment.
+pub(in crate::use_case) fn in_flight_conflict(other: &Deployment) -> Error {
+    Error::Refused {
+        code: Code::Conflict,
+        message: "Another deployment of this branch has not ended yet.".to_owned(),
+        details: json!({ "deploymentId": other.id, "status": other.status }),
+    }
 }
 
 /// Creates the record of a deployment that an external system performs. Returns the existing record if the same command

@@ -11,7 +11,7 @@ const PREVIEW: (&str, &str) = ("x-core-deploy-branch", "preview");
 
 impl UploadHarness {
     /// Deploys a site and runs its job. Returns the id of the deployment. Advances the clock by a second.
-    async fn deployed(&self, headers: &[(&str, &str)], site: &[u8]) -> String {
+    async fn deploy_and_finish(&self, headers: &[(&str, &str)], site: &[u8]) -> String {
         let queued = self.deploy(headers, site).await.expect(202);
         self.world.run_jobs().await;
         self.world.tick(1);
@@ -24,7 +24,7 @@ impl UploadHarness {
         self.world.cli.post(&self.mary(), &path, json!({})).await
     }
 
-    async fn listed(&self, query: &str) -> Vec<Value> {
+    async fn list(&self, query: &str) -> Vec<Value> {
         let path = platform_path(&self.platform, &format!("/deployments{query}"));
         let list = self.world.cli.get(&self.mary(), &path).await.expect(200);
         list.json["data"].as_array().unwrap().clone()
@@ -32,7 +32,7 @@ impl UploadHarness {
 
     /// Returns the content that visitors of a branch see: the id of the deployment that uploaded it.
     async fn live_content(&self, branch: &str) -> String {
-        let listed = self.listed(&format!("?branch={branch}")).await;
+        let listed = self.list(&format!("?branch={branch}")).await;
         let live = listed.iter().find(|one| one["isLive"] == true).unwrap();
         let key = live["deploymentId"].as_str().unwrap();
         let project = live["projectName"].as_str().unwrap();
@@ -46,15 +46,15 @@ impl UploadHarness {
 #[tokio::test]
 async fn a_rollback_is_a_new_deployment_with_the_earlier_content() {
     let harness = UploadHarness::new().await;
-    let first = harness.deployed(&[], b"index.html\na").await;
-    let second = harness.deployed(&[], b"index.html\nb").await;
+    let first = harness.deploy_and_finish(&[], b"index.html\na").await;
+    let second = harness.deploy_and_finish(&[], b"index.html\nb").await;
     assert_eq!(harness.live_content("production").await, second);
     let queued = harness.command(&first, "rollback").await.expect(202);
     assert_eq!(queued.text("status"), "queued");
     harness.world.run_jobs().await;
     harness.world.tick(1);
     assert_eq!(harness.live_content("production").await, first);
-    let listed = harness.listed("").await;
+    let listed = harness.list("").await;
     assert_eq!(listed.len(), 3);
     let newest = &listed[0];
     assert_eq!(newest["deploymentId"], queued.json["deploymentId"]);
@@ -71,26 +71,26 @@ async fn a_rollback_is_a_new_deployment_with_the_earlier_content() {
 #[tokio::test]
 async fn a_rollback_to_the_live_content_queues_nothing() {
     let harness = UploadHarness::new().await;
-    let first = harness.deployed(&[], b"index.html\na").await;
+    let first = harness.deploy_and_finish(&[], b"index.html\na").await;
     let same = harness.command(&first, "rollback").await.expect(200);
     assert_eq!(same.text("deploymentId"), first);
-    harness.deployed(&[], OTHER_SITE).await;
+    harness.deploy_and_finish(&[], OTHER_SITE).await;
     let again = harness.command(&first, "rollback").await.expect(202);
     harness.world.run_jobs().await;
     let same = harness.command(&first, "rollback").await.expect(200);
     assert_eq!(same.text("deploymentId"), again.text("deploymentId"));
-    assert_eq!(harness.listed("").await.len(), 3);
+    assert_eq!(harness.list("").await.len(), 3);
 }
 
 #[tokio::test]
 async fn after_a_rollback_the_replaced_content_can_be_deployed_again_at_once() {
     let harness = UploadHarness::new().await;
-    let first = harness.deployed(&[], b"index.html\na").await;
-    let second = harness.deployed(&[], OTHER_SITE).await;
+    let first = harness.deploy_and_finish(&[], b"index.html\na").await;
+    let second = harness.deploy_and_finish(&[], OTHER_SITE).await;
     let _ = harness.command(&first, "rollback").await.expect(202);
     harness.world.run_jobs().await;
     harness.world.tick(1);
-    let third = harness.deployed(&[], OTHER_SITE).await;
+    let third = harness.deploy_and_finish(&[], OTHER_SITE).await;
     assert_ne!(third, second);
     assert_eq!(harness.live_content("production").await, third);
 }
@@ -98,8 +98,10 @@ async fn after_a_rollback_the_replaced_content_can_be_deployed_again_at_once() {
 #[tokio::test]
 async fn a_promotion_deploys_the_content_of_a_preview_to_production() {
     let harness = UploadHarness::new().await;
-    let old = harness.deployed(&[], b"index.html\nold").await;
-    let preview = harness.deployed(&[PREVIEW], b"index.html\nnew").await;
+    let old = harness.deploy_and_finish(&[], b"index.html\nold").await;
+    let preview = harness
+        .deploy_and_finish(&[PREVIEW], b"index.html\nnew")
+        .await;
     let _ = harness.command(&preview, "promote").await.expect(202);
     harness.world.run_jobs().await;
     harness.world.tick(1);
@@ -114,7 +116,7 @@ async fn a_promotion_deploys_the_content_of_a_preview_to_production() {
 #[tokio::test]
 async fn only_deployments_that_were_active_can_be_deployed_again() {
     let harness = UploadHarness::new().await;
-    let live = harness.deployed(&[], b"index.html\na").await;
+    let live = harness.deploy_and_finish(&[], b"index.html\na").await;
     harness.world.provider.set_failing(true);
     let failed = harness.deploy(&[], OTHER_SITE).await.expect(202);
     harness.world.finish_jobs().await;
@@ -132,8 +134,8 @@ async fn only_deployments_that_were_active_can_be_deployed_again() {
 #[tokio::test]
 async fn a_rollback_waits_for_the_deployment_in_progress() {
     let harness = UploadHarness::new().await;
-    let first = harness.deployed(&[], b"index.html\na").await;
-    harness.deployed(&[], b"index.html\nb").await;
+    let first = harness.deploy_and_finish(&[], b"index.html\na").await;
+    harness.deploy_and_finish(&[], b"index.html\nb").await;
     let pending = harness.deploy(&[], b"index.html\nc").await.expect(202);
     let refused = harness.command(&first, "rollback").await;
     let named = json!({ "deploymentId": pending.text("deploymentId"), "status": "queued" });
@@ -144,8 +146,8 @@ async fn a_rollback_waits_for_the_deployment_in_progress() {
 #[tokio::test]
 async fn a_rollback_whose_content_was_cleaned_up_fails_and_keeps_the_live_site() {
     let harness = UploadHarness::new().await;
-    let first = harness.deployed(&[], b"index.html\na").await;
-    let second = harness.deployed(&[], b"index.html\nb").await;
+    let first = harness.deploy_and_finish(&[], b"index.html\na").await;
+    let second = harness.deploy_and_finish(&[], b"index.html\nb").await;
     harness.world.provider.forget_contents();
     let queued = harness.command(&first, "rollback").await.expect(202);
     harness.world.finish_jobs().await;
@@ -171,9 +173,11 @@ async fn a_rollback_whose_content_was_cleaned_up_fails_and_keeps_the_live_site()
 #[tokio::test]
 async fn a_pinned_deployment_is_replaced_by_nothing_until_it_is_unpinned() {
     let harness = UploadHarness::new().await;
-    let first = harness.deployed(&[], b"index.html\na").await;
-    let preview = harness.deployed(&[PREVIEW], b"index.html\np").await;
-    let live = harness.deployed(&[], b"index.html\nb").await;
+    let first = harness.deploy_and_finish(&[], b"index.html\na").await;
+    let preview = harness
+        .deploy_and_finish(&[PREVIEW], b"index.html\np")
+        .await;
+    let live = harness.deploy_and_finish(&[], b"index.html\nb").await;
     // Only the live deployment can be pinned.
     harness
         .command(&first, "pin")
@@ -208,7 +212,9 @@ async fn a_pinned_deployment_is_replaced_by_nothing_until_it_is_unpinned() {
     }
     assert_eq!(harness.blobs.count(), (0, 0));
     // Previews are not affected.
-    harness.deployed(&[PREVIEW], b"index.html\nq").await;
+    harness
+        .deploy_and_finish(&[PREVIEW], b"index.html\nq")
+        .await;
     let path = platform_path(&harness.platform, &format!("/deployments/{live}/pin"));
     let unpinned = harness
         .world
@@ -223,14 +229,14 @@ async fn a_pinned_deployment_is_replaced_by_nothing_until_it_is_unpinned() {
         .delete(&harness.mary(), &path)
         .await
         .expect(200);
-    let next = harness.deployed(&[], b"index.html\nc").await;
+    let next = harness.deploy_and_finish(&[], b"index.html\nc").await;
     assert_eq!(harness.live_content("production").await, next);
 }
 
 #[tokio::test]
 async fn a_deployment_in_progress_cannot_be_overtaken_by_a_pin() {
     let harness = UploadHarness::new().await;
-    let live = harness.deployed(&[], b"index.html\na").await;
+    let live = harness.deploy_and_finish(&[], b"index.html\na").await;
     let _ = harness.deploy(&[], OTHER_SITE).await.expect(202);
     harness
         .command(&live, "pin")
@@ -241,7 +247,7 @@ async fn a_deployment_in_progress_cannot_be_overtaken_by_a_pin() {
 #[tokio::test]
 async fn an_operators_retry_does_not_replace_a_pinned_deployment() {
     let harness = UploadHarness::new().await;
-    let live = harness.deployed(&[], b"index.html\na").await;
+    let live = harness.deploy_and_finish(&[], b"index.html\na").await;
     harness.world.provider.set_failing(true);
     let _ = harness.deploy(&[], OTHER_SITE).await.expect(202);
     harness.world.finish_jobs().await;
@@ -263,21 +269,18 @@ async fn the_list_is_filtered_by_branch_and_status_and_has_pages() {
     let harness = UploadHarness::new().await;
     for site in ["a", "b", "c"] {
         let body = format!("index.html\n{site}");
-        harness.deployed(&[], body.as_bytes()).await;
+        harness.deploy_and_finish(&[], body.as_bytes()).await;
     }
-    harness.deployed(&[PREVIEW], OTHER_SITE).await;
-    assert_eq!(harness.listed("").await.len(), 4);
-    assert_eq!(harness.listed("?branch=preview").await.len(), 1);
+    harness.deploy_and_finish(&[PREVIEW], OTHER_SITE).await;
+    assert_eq!(harness.list("").await.len(), 4);
+    assert_eq!(harness.list("?branch=preview").await.len(), 1);
     assert_eq!(
-        harness
-            .listed("?branch=production&status=active")
-            .await
-            .len(),
+        harness.list("?branch=production&status=active").await.len(),
         3
     );
-    assert_eq!(harness.listed("?status=failure").await.len(), 0);
+    assert_eq!(harness.list("?status=failure").await.len(), 0);
     let live: Vec<_> = harness
-        .listed("")
+        .list("")
         .await
         .iter()
         .map(|one| one["isLive"].clone())

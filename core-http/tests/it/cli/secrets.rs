@@ -47,7 +47,7 @@ impl SecretsHarness {
     }
 
     /// Returns the names and statuses in the registry.
-    async fn recorded(&self) -> Vec<(String, String)> {
+    async fn secrets_in_registry(&self) -> Vec<(String, String)> {
         let path = self.path(&format!("?resourceId={}", self.worker));
         let list = self
             .world
@@ -62,7 +62,7 @@ impl SecretsHarness {
     }
 
     /// Returns the names at the provider.
-    async fn provided(&self) -> Vec<String> {
+    async fn secrets_at_provider(&self) -> Vec<String> {
         let worker = ResourceRef {
             resource_type: ResourceType::Worker,
             name: "engines-worker".to_owned(),
@@ -88,12 +88,12 @@ async fn secrets_go_to_the_provider_and_only_their_names_to_the_registry() {
         set.json,
         json!({ "platformId": harness.platform, "results": results })
     );
-    assert_eq!(harness.provided().await, ["API_KEY", "TOKEN"]);
+    assert_eq!(harness.secrets_at_provider().await, ["API_KEY", "TOKEN"]);
     let recorded = pairs(&[("API_KEY", "set"), ("TOKEN", "set")]);
-    assert_eq!(harness.recorded().await, recorded);
+    assert_eq!(harness.secrets_in_registry().await, recorded);
     let _ = harness.set(json!({ "TOKEN": "u" })).await.expect(200);
     let recorded = pairs(&[("API_KEY", "set"), ("TOKEN", "rotated")]);
-    assert_eq!(harness.recorded().await, recorded);
+    assert_eq!(harness.secrets_in_registry().await, recorded);
     for action in ["resource_secret.created", "resource_secret.updated"] {
         let entries = harness.world.audit(action).await;
         assert!(!entries.is_empty());
@@ -109,16 +109,16 @@ async fn a_deleted_secret_has_no_value_and_stays_in_the_list() {
         .await
         .expect(200);
     let _ = harness.delete("API_KEY").await.expect(200);
-    assert_eq!(harness.provided().await, ["TOKEN"]);
+    assert_eq!(harness.secrets_at_provider().await, ["TOKEN"]);
     let recorded = pairs(&[("API_KEY", "missing"), ("TOKEN", "set")]);
-    assert_eq!(harness.recorded().await, recorded);
+    assert_eq!(harness.secrets_in_registry().await, recorded);
     harness.delete("OTHER").await.expect_error(404, "NOT_FOUND");
     harness
         .delete("lower")
         .await
         .expect_error(400, "VALIDATION_ERROR");
     let _ = harness.set(json!({ "API_KEY": VALUE })).await.expect(200);
-    assert_eq!(harness.recorded().await[0].1, "set");
+    assert_eq!(harness.secrets_in_registry().await[0].1, "set");
 }
 
 #[tokio::test]
@@ -147,8 +147,8 @@ async fn invalid_secrets_are_refused_completely_and_never_repeated() {
         assert!(!refused.json.to_string().contains(VALUE));
         refused.expect_error(400, "VALIDATION_ERROR");
     }
-    assert!(harness.provided().await.is_empty());
-    assert!(harness.recorded().await.is_empty());
+    assert!(harness.secrets_at_provider().await.is_empty());
+    assert!(harness.secrets_in_registry().await.is_empty());
     let exact = harness.set(json!({ "A": "x".repeat(5_120) })).await;
     let _ = exact.expect(200);
 }
@@ -196,7 +196,7 @@ async fn only_workers_and_sites_of_the_platform_have_secrets() {
         .await
         .expect(200);
     assert_eq!(list.json["data"][0]["name"], "A");
-    assert!(harness.provided().await.is_empty());
+    assert!(harness.secrets_at_provider().await.is_empty());
 }
 
 #[tokio::test]
@@ -209,7 +209,12 @@ async fn the_secrets_of_a_resource_are_limited() {
     }
     let refused = harness.set(json!({ "N1": "w", "ONE_MORE": "v" })).await;
     refused.expect_error(409, "LIMIT_REACHED");
-    assert!(!harness.provided().await.contains(&"ONE_MORE".to_owned()));
+    assert!(
+        !harness
+            .secrets_at_provider()
+            .await
+            .contains(&"ONE_MORE".to_owned())
+    );
     let _ = harness.set(json!({ "N1": "w" })).await.expect(200);
 }
 
@@ -220,7 +225,7 @@ async fn a_failing_provider_leaves_the_registry_unchanged() {
     let refused = harness.set(json!({ "A": VALUE })).await;
     assert!(!refused.json.to_string().contains(VALUE));
     refused.expect_error(409, "INVALID_STATE");
-    assert!(harness.recorded().await.is_empty());
+    assert!(harness.secrets_in_registry().await.is_empty());
 }
 
 /// Sets a secret at the provider as a process does that dies before it records it.
@@ -241,13 +246,13 @@ async fn set_at_provider(harness: &SecretsHarness, name: &str) {
 async fn a_crash_between_provider_and_registry_is_repaired_by_the_next_call() {
     let harness = SecretsHarness::new().await;
     set_at_provider(&harness, "A").await;
-    assert!(harness.recorded().await.is_empty());
+    assert!(harness.secrets_in_registry().await.is_empty());
     let _ = harness.set(json!({ "A": VALUE })).await.expect(200);
-    assert_eq!(harness.recorded().await, pairs(&[("A", "set")]));
+    assert_eq!(harness.secrets_in_registry().await, pairs(&[("A", "set")]));
     // An unrecorded secret can be deleted as well.
     set_at_provider(&harness, "B").await;
     let _ = harness.delete("B").await.expect(200);
-    assert_eq!(harness.provided().await, ["A"]);
+    assert_eq!(harness.secrets_at_provider().await, ["A"]);
 }
 
 #[tokio::test]
@@ -295,10 +300,10 @@ async fn reconcile_records_unrecorded_secrets_and_reports_lost_ones() {
     let report = reconcile(false).await;
     assert_eq!(report["orphans"], json!(["engines-worker/UNRECORDED"]));
     assert_eq!(report["missing"], json!(["engines-worker/LOST"]));
-    assert_eq!(harness.recorded().await.len(), 2);
+    assert_eq!(harness.secrets_in_registry().await.len(), 2);
     let report = reconcile(true).await;
     assert_eq!(report["counts"]["repaired"], 2);
     let repaired = pairs(&[("KEPT", "set"), ("LOST", "missing"), ("UNRECORDED", "set")]);
-    assert_eq!(harness.recorded().await, repaired);
+    assert_eq!(harness.secrets_in_registry().await, repaired);
     assert_eq!(reconcile(true).await["counts"]["repaired"], 0);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::cli::{SiteError, SiteManifest};
-use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
+use core_domain::port::{ArchiveError, BlobReader, PartialSite, Site, SiteArchives};
 use core_domain::testing::MemorySite;
 
 /// A site archive in that format.
@@ -34,7 +34,7 @@ impl SiteArchives for TextArchives {
         let text = String::from_utf8_lossy(&bytes);
         let upload: MemorySite = text.lines().map(|line| (line, line)).collect();
         let manifest = SiteManifest::from_json(&json).unwrap();
-        Ok(Arc::new(manifest.complete(Arc::new(upload))?))
+        Ok(Arc::new(PartialSite::new(manifest, Arc::new(upload))?))
     }
 
     async fn open(&self, mut upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {

@@ -89,7 +89,7 @@ fn print_active(context: &Context, deployment: &Deployment) -> Result<()> {
     })
 }
 
-/// Returns the failure of the command for a deployment that ended without success. Prints the status if JSON is wanted.
+/// Returns the failure of the command for a deployment that ended without success. Prints the status if the output is JSON.
 fn failure_of(context: &Context, deployment: &DeploymentState) -> Result<Failure> {
     if context.output.is_json() {
         context.output.result(deployment, |_| String::new())?;

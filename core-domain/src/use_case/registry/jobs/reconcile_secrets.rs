@@ -161,7 +161,7 @@ fn repair_of(resource: &Resource, name: &str, action: RepairAction) -> Repair {
     }
 }
 
-/// Updates the record of a secret, unless its resource was deleted meanwhile.
+/// Updates the record of a secret, unless its resource has been deleted since.
 async fn record_repair<K: JobKind<Input = Reconciliation>>(
     cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,
