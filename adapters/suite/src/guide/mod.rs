@@ -30,6 +30,7 @@ macro_rules! guides {
             /// [embedding]: crate::guide::embedding
             /// [accounts]: crate::guide::accounts
             /// [deploying]: crate::guide::deploying
+            /// [cli]: crate::guide::cli
             /// [jobs]: crate::guide::jobs
             /// [stores]: crate::guide::stores
             /// [operations]: crate::guide::operations

@@ -2,6 +2,7 @@
 
 mod callers;
 mod deployments;
+mod events;
 mod features;
 mod harness;
 mod limits;

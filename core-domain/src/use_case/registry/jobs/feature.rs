@@ -445,3 +445,17 @@ impl FeatureTarget {
         Err(StepError::Precondition(called_off.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_a_text_that_the_module_parses() {
+        let config = JsonText::of(&json!({ "__proto__": "a \"quoted\" text" }));
+        let module = config_module(&config);
+        let text = module.strip_prefix("export default JSON.parse(").unwrap();
+        let text: String = serde_json::from_str(text.strip_suffix(");\n").unwrap()).unwrap();
+        assert_eq!(text, config.as_str());
+    }
+}

@@ -1,0 +1,95 @@
+//! The progress of a deployment as server-sent events.
+
+use serde_json::{Value, json};
+
+use super::harness::UploadHarness;
+use crate::world::{Follower, SITE, operator, owner, platform_path, vouched_for};
+
+impl UploadHarness {
+    fn events_path(&self, id: &str) -> String {
+        platform_path(&self.platform, &format!("/deployments/{id}/events"))
+    }
+
+    /// Returns all events of a deployment that has ended, after the event with this id.
+    async fn events(&self, id: &str, last: Option<&str>) -> Vec<String> {
+        let last: Vec<_> = last
+            .map(|last| ("last-event-id", last))
+            .into_iter()
+            .collect();
+        let (path, caller) = (self.events_path(id), vouched_for(self.mary()));
+        let mut follower = Follower::open(&self.world.cli, &caller, &path, None, &last).await;
+        let mut events = Vec::new();
+        while let Some(event) = follower.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+fn data(event: &str) -> Value {
+    let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+    serde_json::from_str(data.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_stream_has_every_step_and_ends_with_the_deployment() {
+    let harness = UploadHarness::new().await;
+    let queued = harness.deploy(&[], SITE).await.expect(202);
+    harness.world.run_jobs().await;
+    let id = queued.text("deploymentId");
+    let events = harness.events(id, None).await;
+    let steps: Vec<Value> = events
+        .iter()
+        .map(|event| data(event)["event"]["step"].clone())
+        .collect();
+    for step in ["project", "upload", "activate"] {
+        assert!(steps.contains(&json!(step)), "{step}: {steps:?}");
+    }
+    let last = data(events.last().unwrap());
+    assert_eq!(last["deployment"]["deploymentId"], json!(id));
+    assert_eq!(last["deployment"]["status"], "active");
+    // A lost stream continues after the last event that was received.
+    let third = events[2].lines().find_map(|line| line.strip_prefix("id: "));
+    assert_eq!(harness.events(id, third).await, events[3..]);
+}
+
+#[tokio::test]
+async fn a_deployment_of_another_program_reports_its_status() {
+    let harness = UploadHarness::new().await;
+    let id = harness
+        .world
+        .active_deployment(&harness.platform, "preview")
+        .await;
+    let events = harness.events(&id, None).await;
+    assert_eq!(events.len(), 1);
+    let event = data(&events[0]);
+    assert_eq!(
+        (&event["event"], &event["deployment"]["status"]),
+        (&json!(null), &json!("active"))
+    );
+}
+
+#[tokio::test]
+async fn only_callers_who_can_read_the_deployment_can_follow_it() {
+    let harness = UploadHarness::new().await;
+    let id = harness
+        .world
+        .active_deployment(&harness.platform, "preview")
+        .await;
+    let get = async |caller, path: &str| harness.world.cli.get(caller, path).await;
+    let path = harness.events_path(&id);
+    get(&owner("another"), &path)
+        .await
+        .expect_error(404, "NOT_FOUND");
+    let missing = harness.events_path("missing");
+    get(&operator(), &missing)
+        .await
+        .expect_error(404, "NOT_FOUND");
+    let headers = [("last-event-id", "x")];
+    let refused = harness
+        .world
+        .cli
+        .send(&operator(), "GET", &path, &headers, json!(null))
+        .await;
+    refused.expect_error(400, "VALIDATION_ERROR");
+}
