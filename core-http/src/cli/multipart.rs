@@ -181,6 +181,7 @@ fn not_a_form() -> Error {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::sample::Index;
 
     use super::*;
 
@@ -261,7 +262,112 @@ mod tests {
         }
     }
 
+    /// A change of a form.
+    #[derive(Clone, Debug)]
+    enum Mutation {
+        Set(Index, u8),
+        Truncate(Index),
+        /// Inserts a copy of a part of the form somewhere else.
+        Copy(Index, Index, usize),
+        Remove(Index, usize),
+        Insert(Index, &'static [u8]),
+    }
+
+    const INSERTS: &[&[u8]] = &[
+        b"\r\n--xyz\r\n",
+        b"\r\n--xyz--",
+        b"\r\n--xy",
+        b"\r\n\r\n",
+        b"--",
+        b"\0",
+        b"\xff",
+        b"Content-Disposition: form-data; name=\"file\"\r\n",
+    ];
+
+    fn mutation() -> impl Strategy<Value = Mutation> {
+        let (at, to) = (any::<Index>, any::<Index>);
+        prop_oneof![
+            (at(), any::<u8>()).prop_map(|(at, byte)| Mutation::Set(at, byte)),
+            at().prop_map(Mutation::Truncate),
+            (at(), to(), 1..200_usize).prop_map(|(a, b, n)| Mutation::Copy(a, b, n)),
+            (at(), 1..50_usize).prop_map(|(at, n)| Mutation::Remove(at, n)),
+            (at(), prop::sample::select(INSERTS)).prop_map(|(at, part)| Mutation::Insert(at, part)),
+        ]
+    }
+
+    fn mutate(form: &mut Vec<u8>, mutation: &Mutation) {
+        let length = form.len();
+        if length == 0 {
+            return;
+        }
+        let part = |at: &Index, wanted: usize| {
+            let at = at.index(length);
+            at..length.min(at + wanted)
+        };
+        match mutation {
+            Mutation::Set(at, byte) => form[at.index(length)] = *byte,
+            Mutation::Truncate(at) => form.truncate(at.index(length)),
+            Mutation::Copy(from, to, wanted) => {
+                let copy = form[part(from, *wanted)].to_vec();
+                let to = to.index(length);
+                form.splice(to..to, copy);
+            }
+            Mutation::Remove(at, wanted) => drop(form.drain(part(at, *wanted))),
+            Mutation::Insert(at, bytes) => {
+                let at = at.index(length);
+                form.splice(at..at, bytes.iter().copied());
+            }
+        }
+    }
+
+    /// Feeds a form in pieces, and checks after each piece that the reader stores only unparsed headers or the start of
+    /// a delimiter.
+    fn file_within_memory(pieces: &[usize], body: &[u8]) -> Result<Vec<u8>> {
+        let (mut form, mut file) = (FormFile::new("xyz"), Vec::new());
+        let mut rest = body;
+        let mut sizes = pieces.iter().cycle();
+        while !rest.is_empty() {
+            let size = sizes.next().map_or(1, |size| *size).min(rest.len());
+            let (piece, next) = rest.split_at(size);
+            form.feed(piece, &mut file)?;
+            rest = next;
+            let max = match form.state {
+                State::Headers => MAX_HEADERS + size,
+                _ => form.delimiter.len(),
+            };
+            assert!(form.buffer.len() <= max, "{:?}", form.state);
+            assert!(file.len() <= body.len());
+        }
+        form.finish().map(|()| file)
+    }
+
     proptest! {
+        #[test]
+        fn a_mutated_form_has_one_result_for_all_pieces_and_never_an_internal_error(
+            before in prop::collection::vec(any::<u8>(), 0..40),
+            content in prop::collection::vec(any::<u8>(), 0..400),
+            mutations in prop::collection::vec(mutation(), 0..5),
+            pieces in prop::collection::vec(1..90_usize, 1..5),
+        ) {
+            let mut body = form(&[("note", &before), ("file", &content), ("z", b"")]);
+            for mutation in &mutations {
+                mutate(&mut body, mutation);
+            }
+            let code = |found: Result<Vec<u8>>| found.map_err(|error| error.code());
+            let whole = code(file(&body, "xyz"));
+            prop_assert_eq!(&whole, &code(file_within_memory(&pieces, &body)));
+            prop_assert_eq!(&whole, &code(file_within_memory(&[1], &body)));
+            match whole {
+                // The file is a part of the body.
+                Ok(found) => prop_assert!(
+                    found.is_empty() || body.windows(found.len()).any(|part| part == found)
+                ),
+                Err(code) => {
+                    prop_assert!(matches!(code, Code::BadRequest | Code::ValidationError));
+                }
+            }
+        }
+
         #[test]
         fn file_content_is_extracted_unchanged(content in prop::collection::vec(
             prop::sample::select(&b"\r\n-xy\0a"[..]), 0..60,

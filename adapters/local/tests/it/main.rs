@@ -1,6 +1,7 @@
 //! Integration tests of the local provider, through the ports, the typed stores and HTTP.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod atomic;
 mod blobs;
 mod contents;
 mod crash;

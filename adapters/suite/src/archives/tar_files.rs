@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 
 use core_domain::cli::{SiteError, SiteLimits};
-use tar::{Archive, Entry, EntryType, PaxExtensions};
+use tar::{Archive, Entry, EntryType};
 
 use super::entry::{
     Entry as SiteEntry, TAR_BLOCK, Visit, WalkError, damaged_archive, invalid_archive, max_entries,
@@ -133,13 +133,15 @@ struct ExtensionData {
 }
 
 impl ExtensionData {
-    fn read(&mut self, attributes: &[u8]) -> Result<(), SiteError> {
-        for attribute in PaxExtensions::new(attributes) {
-            let attribute = attribute.map_err(|_| damaged_archive())?;
-            match attribute.key_bytes() {
-                b"path" => self.path = Some(attribute.value_bytes().to_owned()),
+    fn read(&mut self, mut attributes: &[u8]) -> Result<(), SiteError> {
+        while !attributes.is_empty() {
+            let (attribute, next) = split_attribute(attributes).ok_or_else(damaged_archive)?;
+            attributes = next;
+            match attribute.key {
+                b"path" => self.path = Some(attribute.value.to_owned()),
                 b"size" => {
-                    let size = attribute.value().ok().and_then(|text| text.parse().ok());
+                    let size = std::str::from_utf8(attribute.value).ok();
+                    let size = size.and_then(|text| text.parse().ok());
                     self.size = Some(size.ok_or_else(damaged_archive)?);
                 }
                 key if key.starts_with(b"GNU.sparse") => {
@@ -150,6 +152,24 @@ impl ExtensionData {
         }
         Ok(())
     }
+}
+
+/// An extended attribute of an entry (PAX).
+struct Attribute<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+/// Splits the first attribute off. Its record is its own length in decimal, a blank, the key, an equals sign, the value
+/// and a line end. A value may contain line ends: those of macOS are binary.
+fn split_attribute(records: &[u8]) -> Option<(Attribute<'_>, &[u8])> {
+    let blank = records.iter().position(|byte| *byte == b' ')?;
+    let length: usize = std::str::from_utf8(&records[..blank]).ok()?.parse().ok()?;
+    let (record, next) = records.split_at_checked(length)?;
+    let record = record.get(blank + 1..)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|byte| *byte == b'=')?;
+    let (key, value) = (&record[..equals], &record[equals + 1..]);
+    Some((Attribute { key, value }, next))
 }
 
 fn long_name<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {

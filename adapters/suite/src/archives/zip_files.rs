@@ -3,7 +3,9 @@
 //! The directory of a zip is read entry by entry and never as a whole, because it can have many entries with long
 //! names.
 
+use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use core_domain::cli::{SiteError, SiteLimits};
 use zip::read::{ArchiveOffset, Config, ZipFileEntry};
@@ -45,11 +47,33 @@ pub(super) fn walk(
         return Err(too_many_entries(limits).into());
     }
     let entries = archive.files().map_err(|_| damaged_archive())?;
+    let mut ranges = OccupiedRanges::default();
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(|_| damaged_archive())?;
-        visit_entry(entry, entries.reader_mut(), visit)?;
+        visit_entry(entry, entries.reader_mut(), &mut ranges, visit)?;
     }
     Ok(())
+}
+
+/// The byte ranges of an archive that belong to its files. A byte belongs to one file at most: files with shared bytes
+/// unpack to much more than their archive.
+#[derive(Debug, Default)]
+struct OccupiedRanges {
+    /// The end of each range, by its start.
+    ends: BTreeMap<u64, u64>,
+    /// The start of the directory, which follows the files.
+    directory: Option<u64>,
+}
+
+impl OccupiedRanges {
+    /// Adds the range of the file with this header in the directory. Returns whether the range is free.
+    fn insert(&mut self, range: Range<u64>, directory_header: u64) -> bool {
+        let directory = *self.directory.get_or_insert(directory_header);
+        let before = self.ends.range(..range.end).next_back();
+        let is_free = before.is_none_or(|(_, end)| *end <= range.start);
+        self.ends.insert(range.start, range.end);
+        is_free && range.end <= directory
+    }
 }
 
 /// Returns the end of the upload: as many bytes as the last record of a zip can have.
@@ -76,6 +100,7 @@ fn has_no_trailing_data(tail: &[u8]) -> bool {
 fn visit_entry(
     entry: ZipFileEntry<'_>,
     upload: &mut (impl Read + Seek),
+    ranges: &mut OccupiedRanges,
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
     let path = path(entry.name_raw())?.to_owned();
@@ -93,10 +118,18 @@ fn visit_entry(
     }
     let size = entry.size();
     let content = entry.with_reader(upload, ZipReadOptions::new());
+    let mut content = content.map_err(|_| damaged_archive())?;
+    let start = content.data_start().ok_or_else(damaged_archive)?;
+    let end = start.checked_add(content.compressed_size());
+    let range = content.header_start()..end.ok_or_else(damaged_archive)?;
+    if !ranges.insert(range, content.central_header_start()) {
+        let what = format!("{path:?} shares bytes of the archive with another entry");
+        return Err(invalid_archive("overlapping_entries", &what).into());
+    }
     visit(Entry::File {
         path: &path,
         size,
-        content: &mut content.map_err(|_| damaged_archive())?,
+        content: &mut content,
     })
 }
 

@@ -4,11 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
 mod archives;
+mod attacks;
 mod domains;
 mod effects;
 mod events;
 mod folder;
+mod fuzz;
 mod imports;
+mod raw_archives;
 mod settings;
 mod sites;
 mod store;
