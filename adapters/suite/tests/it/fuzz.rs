@@ -308,7 +308,7 @@ async fn open(bytes: &[u8]) -> Opened {
 
 /// Reads all files, and checks that they are those of the list, within the limits.
 fn assert_consistent(site: &dyn Site) {
-    let mut expected = site.uploaded().iter();
+    let mut expected = site.uploaded_files().iter();
     site.read(&mut |file, content| {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
@@ -500,7 +500,7 @@ fn a_mutated_upload_of_a_plan_has_only_planned_files_with_planned_contents() {
         let opened = archives.open_part(in_file(&bytes, &count), json);
         let Ok(site) = refusal(runtime.block_on(opened)) else { return Ok(()) };
         prop_assert_eq!(site.files(), manifest.files());
-        for file in site.uploaded() {
+        for file in site.uploaded_files() {
             prop_assert!(manifest.files().contains(file), "{:?}", file);
         }
         let mut read = 0;
@@ -509,6 +509,6 @@ fn a_mutated_upload_of_a_plan_has_only_planned_files_with_planned_contents() {
             Ok(())
         })
         .unwrap();
-        prop_assert_eq!(read, 3 * site.uploaded().len() as u64);
+        prop_assert_eq!(read, 3 * site.uploaded_files().len() as u64);
     });
 }

@@ -76,15 +76,12 @@ async fn only_callers_who_can_read_the_deployment_can_follow_it() {
         .world
         .active_deployment(&harness.platform, "preview")
         .await;
-    let get = async |caller, path: &str| harness.world.cli.get(caller, path).await;
     let path = harness.events_path(&id);
-    get(&owner("another"), &path)
-        .await
-        .expect_error(404, "NOT_FOUND");
+    let stranger = harness.world.cli.get(&owner("another"), &path).await;
+    stranger.expect_error(404, "NOT_FOUND");
     let missing = harness.events_path("missing");
-    get(&operator(), &missing)
-        .await
-        .expect_error(404, "NOT_FOUND");
+    let missing = harness.world.cli.get(&operator(), &missing).await;
+    missing.expect_error(404, "NOT_FOUND");
     let headers = [("last-event-id", "x")];
     let refused = harness
         .world
