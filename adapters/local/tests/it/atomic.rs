@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use core_domain::cli::{PlannedFile, SiteLimits, SiteManifest};
 use core_domain::kernel::hex;
-use core_domain::port::{Infrastructure, Site, SiteRedeploy, SiteUpload};
+use core_domain::port::{Infrastructure, PartialSite, Site, SiteRedeploy, SiteUpload};
 use core_domain::testing::MemorySite;
 use futures_util::future::join_all;
 
@@ -57,7 +57,7 @@ fn planned_upload(key: &str, version: usize) -> SiteUpload {
     });
     let manifest = SiteManifest::new(&planned.collect::<Vec<_>>(), SiteLimits::default());
     let uploaded = MemorySite::from_iter(borrow(&all)[..4].iter().copied());
-    let site = manifest.unwrap().complete(Arc::new(uploaded)).unwrap();
+    let site = PartialSite::new(manifest.unwrap(), Arc::new(uploaded)).unwrap();
     SiteUpload {
         project: "acme-site".to_owned(),
         branch: "production".to_owned(),
