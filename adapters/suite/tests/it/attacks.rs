@@ -68,7 +68,7 @@ fn pax_path(path: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a tar entry with 12 bytes as its size.
-fn sized(size: &[u8; 12], kind: u8) -> Vec<u8> {
+fn entry_of_size(size: &[u8; 12], kind: u8) -> Vec<u8> {
     let mut header = tar_header(b"x", kind, 0);
     header[124..136].copy_from_slice(size);
     crate::raw_archives::write_checksum(&mut header);
@@ -106,29 +106,41 @@ fn tar_attacks() -> Vec<Attack> {
         ),
         attack("PAX: length", with(pax(&[b"99 path=x\n".to_vec()])), broken),
         attack("PAX: no key", with(pax(&[b"6 abc\n".to_vec()])), broken),
-        attack("a file of 2^64 bytes", with(sized(largest, b'0')), broken),
-        attack("a folder of 2^64 bytes", with(sized(largest, b'5')), broken),
+        attack(
+            "a file of 2^64 bytes",
+            with(entry_of_size(largest, b'0')),
+            broken,
+        ),
+        attack(
+            "a folder of 2^64 bytes",
+            with(entry_of_size(largest, b'5')),
+            broken,
+        ),
         attack(
             "global attributes of 2^64 bytes",
-            with(sized(largest, b'g')),
+            with(entry_of_size(largest, b'g')),
             broken,
         ),
         attack(
             "attributes of 2^64 bytes",
-            with(sized(largest, b'x')),
+            with(entry_of_size(largest, b'x')),
             broken,
         ),
         attack(
             "a file of 8 GiB",
-            with(sized(b"77777777777\0", b'0')),
+            with(entry_of_size(b"77777777777\0", b'0')),
             "file: too_large",
         ),
         attack(
             "attributes of 8 GiB",
-            with(sized(b"77777777777\0", b'x')),
+            with(entry_of_size(b"77777777777\0", b'x')),
             "file: too_large",
         ),
-        attack("a size of -1", with(sized(b"-00000000001", b'0')), broken),
+        attack(
+            "a size of -1",
+            with(entry_of_size(b"-00000000001", b'0')),
+            broken,
+        ),
         attack("a wrong checksum", wrong_sum, broken),
         attack(
             "a symlink and a file below it",
@@ -190,7 +202,7 @@ fn gzip_attacks() -> Vec<Attack> {
     ]
 }
 
-fn stored<'a>(path: &'a [u8], content: &'a [u8]) -> ZipEntry<'a> {
+fn stored_entry<'a>(path: &'a [u8], content: &'a [u8]) -> ZipEntry<'a> {
     ZipEntry {
         path,
         content,
@@ -201,7 +213,7 @@ fn stored<'a>(path: &'a [u8], content: &'a [u8]) -> ZipEntry<'a> {
 /// Returns a zip with a front page and this entry.
 fn zip_and(entry: ZipEntry<'_>) -> Vec<u8> {
     RawZip::default()
-        .add(stored(b"index.html", PAGE))
+        .add(stored_entry(b"index.html", PAGE))
         .add(entry)
         .finish()
 }
@@ -212,9 +224,9 @@ fn zip_attacks() -> Vec<Attack> {
     let large = [b'x'; 900];
     let entry = ZipEntry {
         is_deflated: true,
-        ..stored(b"x", &large)
+        ..stored_entry(b"x", &large)
     };
-    let plain = stored(b"x", &large);
+    let plain = stored_entry(b"x", &large);
     let size = |size| ZipEntry {
         size: Some(size),
         ..entry
@@ -233,19 +245,19 @@ fn zip_attacks() -> Vec<Attack> {
         ..entry
     };
     let mut shared = RawZip::default();
-    shared.add(stored(b"index.html", PAGE));
+    shared.add(stored_entry(b"index.html", PAGE));
     let at = u32::try_from(shared.len()).unwrap();
     shared.add(entry);
     let beyond = RawZip::default()
-        .add(stored(b"index.html", PAGE))
+        .add(stored_entry(b"index.html", PAGE))
         .list(entry, 1_000_000)
         .finish();
     // The content of the first file is a whole entry, which the directory lists in addition.
     let mut inner = RawZip::default();
-    let inner = inner.add(stored(b"y", b"inner")).finish();
+    let inner = inner.add(stored_entry(b"y", b"inner")).finish();
     let quoted = RawZip::default()
-        .add(stored(b"index.html", &inner))
-        .list(stored(b"y", b"inner"), 30 + 10)
+        .add(stored_entry(b"index.html", &inner))
+        .list(stored_entry(b"y", b"inner"), 30 + 10)
         .finish();
     let mut counted = zip_and(entry);
     let end = counted.len() - 22;
@@ -254,7 +266,7 @@ fn zip_attacks() -> Vec<Attack> {
     split[end + 4] = 1;
     let many = |count, size| {
         let mut zip = RawZip::default();
-        zip.add(stored(b"index.html", PAGE))
+        zip.add(stored_entry(b"index.html", PAGE))
             .finish_as_zip64(count, size)
     };
     vec![
@@ -317,7 +329,7 @@ fn zip_attacks() -> Vec<Attack> {
         ),
         attack(
             "a folder with ..",
-            zip_and(stored(b"../x/", b"")),
+            zip_and(stored_entry(b"../x/", b"")),
             "file: path_leaves_site",
         ),
         attack(
@@ -337,7 +349,7 @@ fn zip_attacks() -> Vec<Attack> {
 fn name_attacks() -> Vec<Attack> {
     let names = |length: usize| {
         let name = format!("{}/{}", "f".repeat(255), "n".repeat(length - 256));
-        let zip = zip_and(stored(name.as_bytes(), b"x"));
+        let zip = zip_and(stored_entry(name.as_bytes(), b"x"));
         [
             ("GNU", page_and(&[gnu_long(name.as_bytes())])),
             ("PAX", page_and(&[pax_path(name.as_bytes())])),
