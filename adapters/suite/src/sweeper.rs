@@ -401,7 +401,7 @@ mod tests {
         assert_eq!((swept, world.tokens().await), (SweepOutcome::Done, 0));
         // Slices of 50, 100, 200, 400 and 800, then 1,000 each, an empty slice, and one slice of each other kind.
         let units = *world.store.1.lock().unwrap() - before;
-        assert_eq!(units, 5 + 4 + 1 + 5);
+        assert_eq!(units, 5 + 4 + 1 + 6);
     }
 
     #[tokio::test(start_paused = true)]

@@ -64,28 +64,47 @@ impl IndexCache {
     }
 }
 
+/// Finds the file of a target in the deployment that is live. If that deployment is replaced and deleted during the
+/// lookup, the file is looked up in the next one.
 pub(crate) fn find(data: &DataDir, cache: &IndexCache, target: &SitePath) -> Result<LookupResult> {
-    let Some(live) = site::resolve(data, &target.label)? else {
-        return Ok(LookupResult::Nothing);
+    let mut deleted: Option<LiveSite> = None;
+    while let Some(live) = site::resolve(data, &target.label)? {
+        if deleted.is_some_and(|deleted| deleted.pointer == live.pointer) {
+            break;
+        }
+        if let Some(found) = find_in(data, cache, target, &live)? {
+            return Ok(found);
+        }
+        deleted = Some(live);
+    }
+    Ok(LookupResult::Nothing)
+}
+
+/// Finds the file of a target in a deployment; `None` if the deployment was deleted concurrently.
+fn find_in(
+    data: &DataDir,
+    cache: &IndexCache,
+    target: &SitePath,
+    live: &LiveSite,
+) -> Result<Option<LookupResult>> {
+    let Some(index) = index_of(data, cache, live)? else {
+        return Ok(None);
     };
-    let Some(index) = index_of(data, cache, &live)? else {
-        return Ok(LookupResult::Nothing);
-    };
-    let (entry, missing) = match match_target(&index, target) {
-        IndexMatch::Elsewhere(path) => return Ok(LookupResult::Elsewhere(path)),
+    let (entry, is_404_page) = match match_target(&index, target) {
+        IndexMatch::Elsewhere(path) => return Ok(Some(LookupResult::Elsewhere(path))),
         IndexMatch::File(entry) => (entry, false),
         IndexMatch::Missing => match index.0.get(MISSING_PAGE) {
             Some(entry) => (entry, true),
-            None => return Ok(LookupResult::Nothing),
+            None => return Ok(Some(LookupResult::Nothing)),
         },
     };
-    let file = open(data, &live, entry)?;
-    Ok(file.map_or(LookupResult::Nothing, |file| {
+    let file = open(data, live, entry)?;
+    Ok(file.map(|file| {
         let entry = entry.clone();
         LookupResult::Page(Page {
             entry,
             file,
-            is_404_page: missing,
+            is_404_page,
         })
     }))
 }

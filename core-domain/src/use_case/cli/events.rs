@@ -1,17 +1,15 @@
 //! The progress of a deployment as a feed: the events of its job, or its status changes if it has no job.
 
-use crate::access::{PlatformScope, authorize, unowned_records};
+use crate::access::{PlatformScope, authorize};
 use crate::kernel::{Context, DeploymentId, Effect, Error, PlatformId, Result, Stored, permission};
 use crate::port::{Mode, Store, UnitOfWork};
-use crate::provisioning::{JobEvent, JobEventQuery};
+use crate::provisioning::JobEvent;
 use crate::registry::Deployment;
 use crate::use_case::iam;
+use crate::use_case::provisioning::{EVENTS_PER_READ, events_after};
 use crate::use_case::registry::deployment;
 
 type Reads = PlatformScope<permission::DeploymentRead>;
-
-/// Maximum number of events that one read returns.
-const PAGE: u32 = 200;
 
 /// A step of the progress of a deployment.
 #[derive(Clone, Debug)]
@@ -80,9 +78,8 @@ impl DeploymentFeed {
         let seen = deployment::get(&scope, uow.as_mut(), &self.deployment).await?;
         let events = match seen.job_id.clone() {
             Some(job) => {
-                let after = JobEventQuery::After(job, self.position);
-                let job_events = unowned_records::<JobEvent>(uow.as_mut());
-                let job_events = job_events.list(&after, PAGE).await?.into_iter();
+                let job_events = events_after(uow.as_mut(), &job, self.position).await?;
+                let job_events = job_events.into_iter();
                 let of_job = job_events.map(|event| DeploymentEvent {
                     id: event.seq,
                     deployment: seen.clone(),
@@ -106,7 +103,7 @@ impl DeploymentFeed {
     }
 
     fn page(&mut self, seen: &Deployment, events: Vec<DeploymentEvent>) -> DeploymentFeedPage {
-        let has_more = events.len() >= PAGE as usize;
+        let has_more = events.len() >= EVENTS_PER_READ as usize;
         self.position = events.last().map_or(self.position, |last| last.id);
         DeploymentFeedPage {
             has_ended: !has_more && seen.status.is_terminal(),

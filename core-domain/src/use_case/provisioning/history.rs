@@ -12,8 +12,8 @@ use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{Job, JobEvent, JobEventQuery, Progress};
 use crate::use_case::iam;
 
-/// Maximum number of events that one read returns.
-const PAGE: u32 = 200;
+/// Maximum number of events that one read of a feed returns.
+pub(in crate::use_case) const EVENTS_PER_READ: u32 = 200;
 
 /// An event of a job's history, together with the progress of the job.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -39,6 +39,17 @@ pub async fn history(
     unowned_records::<JobEvent>(uow)
         .page(&of_job, &query.page())
         .await
+}
+
+/// Returns the next events of a job after a position, oldest first, at most [`EVENTS_PER_READ`].
+pub(in crate::use_case) async fn events_after(
+    uow: &mut dyn UnitOfWork,
+    job: &JobId,
+    position: i64,
+) -> Result<Vec<Stored<JobEvent>>> {
+    let after = JobEventQuery::After(job.clone(), position);
+    let events = unowned_records::<JobEvent>(uow);
+    events.list(&after, EVENTS_PER_READ).await
 }
 
 /// A position in the history of a job, for following new events.
@@ -99,11 +110,8 @@ impl JobFeed {
     pub async fn next(&mut self, store: &dyn Store) -> Result<JobFeedPage> {
         let mut uow = store.begin(Mode::Read).await?;
         let scope = self.authorize(uow.as_mut()).await?;
-        let after = JobEventQuery::After(self.job.clone(), self.position);
-        let job_events = unowned_records::<JobEvent>(uow.as_mut())
-            .list(&after, PAGE)
-            .await?;
-        let more = job_events.len() >= PAGE as usize;
+        let job_events = events_after(uow.as_mut(), &self.job, self.position).await?;
+        let more = job_events.len() >= EVENTS_PER_READ as usize;
         if let Some(last) = job_events.last() {
             self.position = last.seq;
         }

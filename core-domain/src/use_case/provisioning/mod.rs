@@ -30,6 +30,7 @@ pub use batch::CommitResult;
 pub use dlq::{DlqEntryView, DlqFilter, DlqStatuses, get_dead_letter, list_dead_letters};
 pub(super) use engine::estimated_seconds;
 pub use enqueue::{enqueue, enqueue_child, enqueue_many};
+pub(in crate::use_case) use history::{EVENTS_PER_READ, events_after};
 pub use history::{JobFeed, JobFeedPage, JobProgressEvent, history, open_feed};
 pub(super) use hold::sync_suspension_hold;
 pub use hold::{
