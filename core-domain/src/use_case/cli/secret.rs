@@ -16,8 +16,7 @@ use crate::kernel::{
 };
 use crate::port::{ResourceRef, SetSecrets, UnitOfWork};
 use crate::registry::{
-    Resource, ResourceQuery, ResourceSecret, ResourceStatus, ResourceType, SecretName,
-    SecretStatus, resource_name,
+    Resource, ResourceSecret, ResourceStatus, ResourceType, SecretName, SecretStatus,
 };
 use crate::use_case::registry::{resource, secret};
 
@@ -162,7 +161,10 @@ pub async fn target<G>(
 ) -> Result<SecretTarget> {
     let found = match id {
         Some(id) => Some(resource::not_deleted(scope, uow, id).await?),
-        None => default_worker(scope, uow).await?,
+        None => {
+            let (environment, worker) = (Environment::Prod, ResourceType::Worker);
+            resource::find_default(scope, uow, environment, worker).await?
+        }
     };
     let Some(resource) = found else {
         let message = "The platform has no worker yet. Provision it first, or name a resource.";
@@ -180,19 +182,6 @@ pub async fn target<G>(
         return Err(Error::refused(Code::InvalidState, message));
     }
     Ok(SecretTarget { resource })
-}
-
-async fn default_worker<G>(
-    scope: &PlatformScope<G>,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Option<Stored<Resource>>> {
-    let resource_type = ResourceType::Worker;
-    let slug = &scope.platform().slug;
-    let name = resource_name(scope.id(), slug, Environment::Prod, resource_type);
-    let named = ResourceQuery::Named(name);
-    let mut found = scope.records::<Resource>(uow).list(&named, 100).await?;
-    found.retain(|resource| resource.resource_type == resource_type);
-    Ok(found.pop())
 }
 
 /// Refuses more secrets than a resource can have. Call it before the secrets are set at the provider.

@@ -13,15 +13,16 @@ use crate::access::{
     unowned_records,
 };
 use crate::kernel::{
-    Code, Context, DeletedFilter, EntityId, Error, FeatureActivationId, JobId, JsonText, ListQuery,
-    Machine, Page, Patch, PlatformOwned, Record, ResourceId, Result, StoreError, Stored,
-    permission,
+    Code, Context, DeletedFilter, EntityId, Environment, Error, FeatureActivationId, JobId,
+    JsonText, ListQuery, Machine, Page, Patch, PlatformOwned, Record, ResourceId, Result,
+    StoreError, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{
-    CreateResource, FeatureId, NameOwner, Platform, PlatformQuery, Resource, ResourceEvent,
-    ResourceQuery, ResourceStatus, UpdateResource, is_name_of_platform, name_holder,
+    CreateResource, FeatureId, NameOwner, Platform, PlatformQuery, ProviderName, Resource,
+    ResourceEvent, ResourceQuery, ResourceStatus, ResourceType, UpdateResource,
+    is_name_of_platform, name_holder, resource_name,
 };
 use crate::use_case::provisioning;
 
@@ -423,6 +424,25 @@ pub(in crate::use_case) async fn not_deleted(
         return Err(Error::NotFound(Resource::KIND));
     }
     Ok(found)
+}
+
+/// Returns the platform's default resource of a type; `None` if it does not exist or is deleted.
+pub(in crate::use_case) async fn find_default(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    environment: Environment,
+    resource_type: ResourceType,
+) -> Result<Option<Stored<Resource>>> {
+    let slug = &scope.platform().slug;
+    let name = resource_name(scope.id(), slug, environment, resource_type);
+    let Ok(cf_name) = ProviderName::parse(&name) else {
+        return Ok(None);
+    };
+    let exactly = ResourceQuery::Exactly {
+        resource_type,
+        cf_name,
+    };
+    scope.records::<Resource>(uow).first(&exactly).await
 }
 
 /// Returns `CONFLICT` if a DNS record or a feature of the platform needs the resource.
