@@ -73,8 +73,11 @@ enum Mutation {
     Field(Index, Index, Vec<u8>),
 }
 
+/// The offset of a field in its record, and its length.
+type Field = (usize, usize);
+
 /// The fields of a tar header by offset and length: name, mode, size, type, link, magic, prefix.
-const TAR_FIELDS: &[(usize, usize)] = &[
+const TAR_FIELDS: &[Field] = &[
     (0, 100),
     (100, 8),
     (124, 12),
@@ -84,8 +87,8 @@ const TAR_FIELDS: &[(usize, usize)] = &[
     (345, 155),
 ];
 
-/// The signatures of zip records with the offsets and lengths of their fields: versions and times are left out.
-const ZIP_FIELDS: &[(&[u8], &[(usize, usize)])] = &[
+/// The signatures of zip records with their fields: versions and times are left out.
+const ZIP_FIELDS: &[(&[u8], &[Field])] = &[
     (
         b"PK\x03\x04",
         &[(6, 2), (8, 2), (14, 4), (18, 4), (22, 4), (26, 2), (28, 2)],
