@@ -1,8 +1,8 @@
 //! Secrets of a platform's worker or site. Values go to the provider alone; the registry records names and statuses.
 //!
-//! The caller of this module changes the secrets at the provider between [`target`] and [`record_change`]. If the process
-//! dies in between, the provider has secrets that the registry does not know; the next call and
-//! [`reconcile`](crate::use_case::registry::reconcile) record them.
+//! The caller of this module changes the secrets at the provider between [`target`] and [`record_set`] or
+//! [`record_deletion`]. If the process dies in between, the provider has secrets that the registry does not know; the
+//! next call and [`reconcile`](crate::use_case::registry::reconcile) record them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -413,9 +413,8 @@ pub(in crate::use_case::registry) async fn cancel_all(
 /// Maximum number of stuck deployments that one call ends.
 const MAX_STUCK: u32 = 100;
 
-/// Ends deployments that an external system performs and has not updated within [`STUCK_AFTER`]: they fail with the
-/// message `TIMEOUT`. Returns their number; call it again if it is 100. Deployments with a job have a timeout of
-/// their own.
+/// Ends deployments that an external system performs and has not updated for 15 minutes: they fail with the message
+/// `TIMEOUT`. Returns their number; call it again if it is 100. Deployments with a job have a timeout of their own.
 ///
 /// # Errors
 /// Only those of the store.
