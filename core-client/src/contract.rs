@@ -14,10 +14,6 @@ use crate::operation::{
 };
 use crate::operations::all;
 
-/// Operations that the OpenAPI documents do not have yet, or have in an earlier form. They are not compared. Remove an
-/// operation from this list as soon as the documents have it.
-const PLANNED: &[&str] = &[];
-
 /// The schema of a body, with the schemas that it refers to in `$defs`.
 fn schema_of<T: JsonSchema>() -> Value {
     let generator = SchemaGenerator::default();
@@ -451,31 +447,12 @@ fn document(service: Service) -> Value {
 #[test]
 fn every_operation_matches_its_openapi_document() {
     let mut found = Vec::new();
-    for operation in all()
-        .iter()
-        .filter(|operation| !PLANNED.contains(&operation.name))
-    {
+    for operation in all() {
         let differences = operation.differences(&document(operation.service));
         let place = |difference| format!("{} {}: {difference}", operation.name, operation.types);
         found.extend(differences.into_iter().map(place));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
-}
-
-#[test]
-fn planned_operations_do_not_match_their_openapi_document_yet() {
-    let operations = all();
-    for name in PLANNED {
-        let operation = operations
-            .iter()
-            .find(|operation| operation.name == *name)
-            .unwrap();
-        let differences = operation.differences(&document(operation.service));
-        assert!(
-            !differences.is_empty(),
-            "{name} is documented: remove it from PLANNED"
-        );
-    }
 }
 
 #[test]

@@ -200,7 +200,8 @@ const steps = {
         await Promise.all([cli(['whoami']), cli(['whoami'])]);
         const second = refreshToken();
         assert.notEqual(second, stolen);
-        // With two refreshes, the second token would be used and the family revoked.
+        // That one refresh is sent and not two is tested in examples/cli/tests, against a server that counts. The next refresh
+        // uses the new token, so that the stolen one has no time of grace any more.
         expire();
         await cli(['whoami']);
         assert.notEqual(refreshToken(), second);

@@ -97,15 +97,6 @@ pub(in crate::use_case) async fn live(
     scope.records::<Deployment>(uow).first(&active).await
 }
 
-/// Returns the pinned deployment of a platform; `None` if none is pinned.
-pub(in crate::use_case) async fn find_pinned(
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Option<Stored<Deployment>>> {
-    let pinned = DeploymentQuery::Pinned;
-    scope.records::<Deployment>(uow).first(&pinned).await
-}
-
 /// Refuses a deployment of `production` while another one is pinned.
 ///
 /// # Errors
@@ -118,7 +109,8 @@ pub(in crate::use_case) async fn ensure_not_pinned(
     if branch.as_str() != PRODUCTION {
         return Ok(());
     }
-    match find_pinned(scope, uow).await? {
+    let deployments = scope.records::<Deployment>(uow);
+    match deployments.first(&DeploymentQuery::Pinned).await? {
         None => Ok(()),
         Some(pinned) => Err(Error::Refused {
             code: Code::Conflict,
@@ -177,7 +169,7 @@ pub struct DeploymentListFilter {
 /// A deployment with its place among the others of its branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedDeployment {
-    /// The deployment.
+    /// The record of the deployment.
     pub deployment: Stored<Deployment>,
     /// Whether the deployment is the newest active one of its branch, which visitors see.
     pub is_live: bool,
