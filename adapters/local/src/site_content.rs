@@ -38,6 +38,11 @@ const LAYOUT: &[u8] = b"2";
 /// Size of the copy buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
 
+/// Maximum number of files that are synced one by one. The sync of a file takes about 0.3 ms on a fast disk; the sync of
+/// a file system with ten thousand new files takes 0.1 s.
+#[cfg(target_os = "linux")]
+const MAX_SEPARATE_SYNCS: usize = 32;
+
 /// Size of a disk block, in bytes. A file takes whole blocks.
 const BLOCK: u64 = 4_096;
 
@@ -74,7 +79,7 @@ impl<'a> SiteContents<'a> {
 
     /// Moves written contents to their final paths and makes them durable.
     pub(crate) fn add(&self, written: WrittenContents) -> Result<()> {
-        let WrittenContents { folder, digests } = written;
+        let (folder, digests) = written.finish()?;
         for digest in digests {
             fs::rename(folder.path().join(&digest), self.folder.join(&digest))?;
         }
@@ -87,15 +92,23 @@ impl<'a> SiteContents<'a> {
 pub(crate) struct WrittenContents {
     folder: StagingPath,
     digests: Vec<String>,
+    sync: ContentSync,
 }
 
 impl WrittenContents {
-    /// Creates an empty set of contents in an empty staged folder.
-    pub(crate) const fn begin(folder: StagingPath) -> Self {
-        Self {
+    /// Creates an empty set of contents in an empty staged folder, to which `count` contents are written.
+    pub(crate) fn begin(folder: StagingPath, count: usize) -> Result<Self> {
+        Ok(Self {
+            sync: ContentSync::of(&folder, count)?,
             folder,
             digests: Vec::new(),
-        }
+        })
+    }
+
+    /// Makes the contents durable, and returns their folder and digests.
+    fn finish(self) -> Result<(StagingPath, Vec<String>)> {
+        self.sync.finish()?;
+        Ok((self.folder, self.digests))
     }
 
     /// Writes the content of a file.
@@ -123,9 +136,52 @@ impl WrittenContents {
             let what = "a file of the site changed after it was checked";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        target.sync_all()?;
+        self.sync.on_written(&target)?;
         self.digests.push(name);
         Ok(())
+    }
+}
+
+/// The way in which written contents become durable.
+#[derive(Debug)]
+enum ContentSync {
+    /// Each file is synced when it is written.
+    EachFile,
+    /// The whole file system is synced once, after all files are written. The folder is opened before, so that the sync
+    /// also reports the failure of an earlier write.
+    #[cfg(target_os = "linux")]
+    FileSystem(fs::File),
+}
+
+impl ContentSync {
+    /// Returns the faster way for this number of files.
+    #[cfg(target_os = "linux")]
+    fn of(folder: &StagingPath, count: usize) -> io::Result<Self> {
+        if count <= MAX_SEPARATE_SYNCS {
+            return Ok(Self::EachFile);
+        }
+        fs::File::open(folder.path()).map(Self::FileSystem)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(_: &StagingPath, _: usize) -> io::Result<Self> {
+        Ok(Self::EachFile)
+    }
+
+    fn on_written(&self, file: &fs::File) -> io::Result<()> {
+        match self {
+            Self::EachFile => file.sync_all(),
+            #[cfg(target_os = "linux")]
+            Self::FileSystem(_) => Ok(()),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::EachFile => Ok(()),
+            #[cfg(target_os = "linux")]
+            Self::FileSystem(folder) => Ok(rustix::fs::syncfs(folder)?),
+        }
     }
 }
 
