@@ -50,7 +50,7 @@ async fn deploy(server: &Server, platform: &PlatformMember, site: Bytes) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_takes_at_most_32_mib_of_memory_and_six_take_at_most_64() {
+async fn an_upload_takes_at_most_16_mib_of_memory_and_six_take_at_most_64() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]).await;
     let mut platforms = Vec::new();
@@ -63,7 +63,7 @@ async fn an_upload_takes_at_most_32_mib_of_memory_and_six_take_at_most_64() {
     let site = large_site();
     deploy(&server, &platforms[0], site.clone()).await;
     let with_one = server.peak_memory() - before;
-    assert!(with_one <= 32 * MIB, "{} MiB", with_one / MIB);
+    assert!(with_one <= 16 * MIB, "{} MiB", with_one / MIB);
 
     let others = platforms[1..].iter();
     join_all(others.map(|platform| deploy(&server, platform, site.clone()))).await;

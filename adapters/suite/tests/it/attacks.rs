@@ -393,7 +393,13 @@ impl Target {
             .await
             .expect(202);
         world.live(&platform, &deployed).await;
-        Self { world, platform }
+        let target = Self { world, platform };
+        // The job removes the upload after the site is live.
+        let is_upload = |path: &String| path.contains("/uploads/deploy-");
+        while target.files().iter().any(is_upload) {
+            tokio::task::yield_now().await;
+        }
+        target
     }
 
     /// Creates a plan whose upload must have these files.
