@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use core_domain::kernel::{Effect, Effects, PlatformId};
 use core_domain::port::{CommitListener, DetachedCommit};
 use core_http::gateway::Invalidate;
-use core_http::kernel::{AccessSignal, SealSignal};
+use core_http::kernel::{AccessSignal, JobSignal, SealSignal};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -15,7 +15,7 @@ use crate::worker::WorkerWake;
 
 /// Reacts to the effects of commits in this process. Wakes the worker when a job is ready. Wakes the relays and the
 /// webhook dispatcher when a message, a mail or a webhook message is queued. Wakes the sealer when an audit entry is
-/// written, and the readers of the change feed when entries are sealed. It also drops what the gateway has cached about
+/// written, and the readers of the change feed when entries are sealed. Tells event streams about new events of jobs. It also drops what the gateway has cached about
 /// the sessions, API keys and platforms that changed. A sign-out or suspension therefore applies from the next request
 /// on, and ends open event streams.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ pub(crate) struct AfterCommit {
     mail_relay: Arc<Notify>,
     sealer: Arc<Notify>,
     seal_signal: SealSignal,
+    job_signal: JobSignal,
     access_signal: AccessSignal,
     webhooks: Arc<Notify>,
     /// Set once the gateway exists, which is built from services that hold this value.
@@ -45,6 +46,7 @@ impl AfterCommit {
             mail_relay: Arc::default(),
             sealer: Arc::default(),
             seal_signal: SealSignal::default(),
+            job_signal: JobSignal::default(),
             access_signal: AccessSignal::default(),
             webhooks: Arc::default(),
             gateway: OnceLock::new(),
@@ -76,6 +78,11 @@ impl AfterCommit {
     /// The signal that new entries of the change feed have been sealed.
     pub(crate) fn seal_signal(&self) -> SealSignal {
         self.seal_signal.clone()
+    }
+
+    /// The signal that jobs have new events.
+    pub(crate) fn job_signal(&self) -> JobSignal {
+        self.job_signal.clone()
     }
 
     /// The signal that a caller's access has changed.
@@ -118,6 +125,7 @@ impl CommitListener for AfterCommit {
         for effect in effects.iter() {
             match effect {
                 Effect::JobReady => self.worker.wake(),
+                Effect::JobProgressed(job) => self.job_signal.notify(job),
                 Effect::MessageQueued => self.relay.notify_one(),
                 Effect::MailQueued => self.mail_relay.notify_one(),
                 Effect::AuditWritten => self.sealer.notify_one(),
@@ -168,7 +176,7 @@ mod tests {
 
     use async_trait::async_trait;
     use core_domain::gateway::Credential;
-    use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, SuiteService, Timestamp};
+    use core_domain::kernel::{ApiKeyId, Caller, JobId, Role, SessionId, SuiteService, Timestamp};
     use core_domain::testing::{ManualClock, SeededEntropy};
     use core_http::gateway::{
         Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, Upstream,
@@ -265,12 +273,14 @@ mod tests {
     async fn a_commit_wakes_and_invalidates_exactly_what_its_effects_name() {
         let session = |id| Effect::SessionChanged(SessionId::parse(id).unwrap());
         let key = Effect::ApiKeyChanged(ApiKeyId::parse("key-1").unwrap());
+        let job_progress = Effect::JobProgressed(JobId::parse("job-1").unwrap());
         let platform = Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap());
         let (ada, eve) = (session("session-of-ada"), session("session-of-eve"));
         let nobody: &[&str] = &[];
         let table = [
             (vec![], false, false, nobody),
             (vec![Effect::JobReady], true, false, nobody),
+            (vec![job_progress], false, false, nobody),
             (vec![Effect::MessageQueued], false, true, nobody),
             (vec![Effect::MailQueued], false, false, nobody),
             (vec![Effect::AuditWritten], false, false, nobody),

@@ -13,8 +13,7 @@ use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
-    AccessSignal, App, InFlight, MemoryRateLimiter, OpenStreams, SealSignal, ServiceKey,
-    ServiceOptions, StoreCheck,
+    App, InFlight, MemoryRateLimiter, OpenStreams, ServiceKey, ServiceOptions, StoreCheck,
 };
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
@@ -80,15 +79,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let dns = dns_resolver(&builder)?;
     let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
-    let app = app(
-        &builder,
-        &secret,
-        &store,
-        &provider,
-        kinds,
-        after_commit.seal_signal(),
-        after_commit.access(),
-    )?;
+    let app = app(&builder, &secret, &store, &provider, kinds, &after_commit)?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(
         &app,
@@ -255,8 +246,7 @@ fn app(
     store: &Arc<dyn Store>,
     provider: &Provider,
     kinds: Kinds,
-    sealed: SealSignal,
-    access: AccessSignal,
+    after_commit: &AfterCommit,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {
@@ -271,8 +261,9 @@ fn app(
         issuer: builder.iam_url.clone(),
         cipher: Cipher::new(encryption_key(builder, secret), Arc::clone(entropy)),
         audit_key: Ed25519Private::from_seed(secret.key("audit")),
-        sealed,
-        access,
+        sealed: after_commit.seal_signal(),
+        jobs: after_commit.job_signal(),
+        access: after_commit.access(),
         options: service_options(builder)?,
         in_flight: InFlight::default(),
         streams: OpenStreams::default(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ApiKeyId, Caller, OrganizationId, PlatformId, SessionId, UserId};
+use super::{ApiKeyId, Caller, JobId, OrganizationId, PlatformId, SessionId, UserId};
 
 /// One effect of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +11,8 @@ use super::{ApiKeyId, Caller, OrganizationId, PlatformId, SessionId, UserId};
 pub enum Effect {
     /// A job can be claimed: it was queued or woken, or what held it back has ended.
     JobReady,
+    /// The history of a job has new events.
+    JobProgressed(JobId),
     /// A message was added to the outbox.
     MessageQueued,
     /// A mail was added to the outbox.
@@ -48,6 +50,7 @@ impl Effect {
                 platform == Some(id) || caller.platform_id() == Some(id)
             }
             Self::JobReady
+            | Self::JobProgressed(_)
             | Self::MessageQueued
             | Self::MailQueued
             | Self::AuditWritten

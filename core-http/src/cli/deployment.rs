@@ -187,10 +187,11 @@ async fn follow(
     input: Input<(PlatformId, DeploymentId)>,
 ) -> Result<EventStream<DeploymentEventView>> {
     let mut uow = cx.app.store.begin(Mode::Auto).await?;
-    deployment::get(&scope, uow.as_mut(), &input.path.1).await?;
+    let seen = deployment::get(&scope, uow.as_mut(), &input.path.1).await?;
     drop(uow);
-    // Changes of deployments are not announced, so the stream polls them.
-    let listening = FeedSubscription::of(cx, None)?;
+    // Changes of deployments without a job are not announced, so the stream polls them.
+    let news = seen.job_id.as_ref().map(|job| cx.app.jobs.subscribe(job));
+    let listening = FeedSubscription::of(cx, news)?;
     let last = cx.header(LAST_EVENT_ID);
     let feed = cli::open_deployment_feed(cx, &scope, &input.path.1, last)?;
     Ok(listening.follow(ProgressFeed(feed)))

@@ -68,7 +68,7 @@ pub use process::open_streams::OpenStreams;
 pub use process::options::{BodyTimes, MAX_BODY_BYTES, ServiceOptions};
 pub(crate) use process::service_key::TokenDigest;
 pub use process::service_key::{ServiceKey, ServiceKeyError};
-pub use process::signals::{AccessSignal, SealSignal};
+pub use process::signals::{AccessSignal, JobSignal, SealSignal};
 pub use process::store_check::StoreCheck;
 pub use request::body::TimedBody;
 pub use request::body::{Body, bytes_body, empty_body, read_body};

@@ -22,7 +22,7 @@ use super::process::in_flight::InFlight;
 use super::process::open_streams::OpenStreams;
 use super::process::options::ServiceOptions;
 use super::process::service_key::ServiceKey;
-use super::process::signals::{AccessSignal, SealSignal};
+use super::process::signals::{AccessSignal, JobSignal, SealSignal};
 use super::process::store_check::StoreCheck;
 use super::request::body::{Body, bytes_body, empty_body, read_body};
 use super::request::client::{PeerAddr, ViaGateway};
@@ -47,6 +47,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         cipher: Cipher::new([9; 32], entropy.clone()),
         audit_key: Ed25519Private::from_seed([8; 32]),
         sealed: SealSignal::default(),
+        jobs: JobSignal::default(),
         access: AccessSignal::default(),
         entropy,
         hasher: worthless_hasher(),

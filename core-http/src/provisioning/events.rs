@@ -39,8 +39,8 @@ async fn show(
     input: Input<(JobId,), ListQuery>,
 ) -> Result<JobEventsResponse> {
     if cx.asks_for_events() {
-        // Changes of the history are not announced, so the stream polls it.
-        let listening = FeedSubscription::of(cx, None)?;
+        let news = cx.app.jobs.subscribe(&scope.job().id);
+        let listening = FeedSubscription::of(cx, Some(news))?;
         let feed = provisioning::open_feed(cx, &scope, cx.header(LAST_EVENT_ID))?;
         return Ok(JsonOrEvents::Events(listening.follow(feed)));
     }

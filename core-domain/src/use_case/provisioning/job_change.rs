@@ -2,7 +2,7 @@
 
 use super::lane::Lanes;
 use crate::access::{unaudited, unowned_records};
-use crate::kernel::{Context, JobEventId, JobId, Result, Stored, Timestamp};
+use crate::kernel::{Context, Effect, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
     Actor, Job, JobEvent, JobLease, JobLeaseQuery, JobStatus, LaneKey, LanePlace, Refusal,
@@ -156,6 +156,10 @@ pub(super) async fn write_with_updated_lanes(
             ended.push(change.before.id.clone());
         }
         begun.extend(change.lease);
+        if !change.events.is_empty() {
+            uow.effects()
+                .add(Effect::JobProgressed(change.after.id.clone()));
+        }
         events.extend(change.events);
         jobs.push((change.before, change.after));
     }

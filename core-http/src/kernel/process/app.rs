@@ -10,7 +10,7 @@ use super::in_flight::InFlight;
 use super::open_streams::OpenStreams;
 use super::options::ServiceOptions;
 use super::service_key::ServiceKey;
-use super::signals::{AccessSignal, SealSignal};
+use super::signals::{AccessSignal, JobSignal, SealSignal};
 use super::store_check::StoreCheck;
 
 /// The ports and settings of the services. All services of a process share one value.
@@ -42,6 +42,8 @@ pub struct App {
     pub audit_key: Ed25519Private,
     /// Signals that this process has sealed audit entries.
     pub sealed: SealSignal,
+    /// Signals new events of jobs that this process has committed.
+    pub jobs: JobSignal,
     /// Signals changes of a caller's access that this process has committed.
     pub access: AccessSignal,
     /// The settings of all services.

@@ -1,8 +1,9 @@
-//! Signals between the tasks of a process: changes of access, and sealed audit entries.
+//! Signals between the tasks of a process: changes of access, progress of jobs, and sealed audit entries.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use core_domain::kernel::Effect;
+use core_domain::kernel::{Effect, JobId};
 use tokio::sync::{broadcast, watch};
 
 /// The number of changes that are buffered for a slow receiver. A receiver that misses some assumes that its access
@@ -47,5 +48,50 @@ impl SealSignal {
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
         self.0.subscribe()
+    }
+}
+
+/// Announces new events of jobs to the event streams of this process. It is only a hint: other processes run jobs as
+/// well, so receivers also poll. Clones share their state.
+#[derive(Clone, Debug, Default)]
+pub struct JobSignal(Arc<Mutex<HashMap<JobId, watch::Sender<()>>>>);
+
+impl JobSignal {
+    /// Notifies the receivers that a job has new events.
+    pub fn notify(&self, job: &JobId) {
+        if let Some(sender) = self.senders().get(job) {
+            sender.send_replace(());
+        }
+    }
+
+    /// Subscribes to the events of a job. Removes jobs that no longer have a subscriber.
+    pub(crate) fn subscribe(&self, job: &JobId) -> watch::Receiver<()> {
+        let mut senders = self.senders();
+        senders.retain(|_, sender| sender.receiver_count() > 0);
+        senders.entry(job.clone()).or_default().subscribe()
+    }
+
+    fn senders(&self) -> MutexGuard<'_, HashMap<JobId, watch::Sender<()>>> {
+        // The map is valid after every statement.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_signal_reaches_the_subscribers_of_its_job_alone_and_forgets_jobs_without_any() {
+        let signal = JobSignal::default();
+        let [first, second] = ["job-1", "job-2"].map(|id| JobId::parse(id).unwrap());
+        let [of_first, of_second] = [&first, &second].map(|job| signal.subscribe(job));
+        signal.notify(&first);
+        assert!(of_first.has_changed().unwrap());
+        assert!(!of_second.has_changed().unwrap());
+        drop(of_first);
+        let _again = signal.subscribe(&second);
+        assert_eq!(signal.senders().len(), 1);
+        signal.notify(&first);
     }
 }

@@ -1,6 +1,9 @@
 //! The progress of a deployment as server-sent events.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::harness::UploadHarness;
 use crate::world::{Follower, SITE, operator, owner, platform_path, vouched_for};
@@ -51,6 +54,31 @@ async fn the_stream_has_every_step_and_ends_with_the_deployment() {
     // A lost stream continues after the last event that was received.
     let third = events[2].lines().find_map(|line| line.strip_prefix("id: "));
     assert_eq!(harness.events(id, third).await, events[3..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_gets_the_steps_of_a_deployment_at_once() {
+    let harness = UploadHarness::announcing().await;
+    let queued = harness.deploy(&[], SITE).await.expect(202);
+    let path = harness.events_path(queued.text("deploymentId"));
+    let caller = vouched_for(harness.mary());
+    let mut follower = Follower::open(&harness.world.cli, &caller, &path, None, &[]).await;
+    assert_eq!(follower.next_type().await, "job.created");
+    let (last, ended) = tokio::join!(
+        async {
+            let mut last = None;
+            while let Some(event) = follower.next().await {
+                last = Some(data(&event)["event"]["type"].clone());
+            }
+            last
+        },
+        async {
+            harness.world.run_jobs().await;
+            Instant::now()
+        }
+    );
+    assert_eq!(last, Some(json!("job.completed")));
+    assert_eq!(ended.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]

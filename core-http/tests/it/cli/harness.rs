@@ -15,13 +15,15 @@ use core_domain::port::{
 use core_domain::registry::{Deployment, DeploymentQuery};
 use core_domain::testing::MemoryBlobs;
 use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
-use core_http::kernel::{Body, bytes_body};
+use core_http::kernel::{App, Body, bytes_body};
 use futures_util::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use tokio::sync::Semaphore;
 
-use crate::world::{Answer, SERVER_PATH, SITE, World, plain_member, platform_path};
+use crate::world::{
+    Answer, SERVER_PATH, SITE, World, announce_commits, plain_member, platform_path,
+};
 
 /// The maximum size of an upload in these tests, in bytes.
 pub(super) const MAX_UPLOAD_BYTES: usize = 1_000;
@@ -41,11 +43,20 @@ impl UploadHarness {
         Self::over(uploads, |store| store).await
     }
 
+    /// Creates a harness whose followers are notified of commits.
+    pub(super) async fn announcing() -> Self {
+        Self::with_app(UploadLimits::default(), announce_commits).await
+    }
+
     /// Creates a harness over the store that `around` wraps around the in-memory store.
     pub(super) async fn over(
         uploads: UploadLimits,
         around: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
     ) -> Self {
+        Self::with_app(uploads, |app| app.store = around(app.store.clone())).await
+    }
+
+    async fn with_app(uploads: UploadLimits, configure: impl FnOnce(&mut App)) -> Self {
         let blobs = WatchedBlobs::default();
         let sites = SiteLimits {
             upload_bytes: MAX_UPLOAD_BYTES as u64,
@@ -53,7 +64,7 @@ impl UploadHarness {
         };
         let world = World::with_uploads(CliConfig { sites, uploads }, |app| {
             app.blobs = Arc::new(blobs.clone());
-            app.store = around(app.store.clone());
+            configure(app);
         });
         let platform = world.create_platform("harness").await;
         Self {

@@ -35,6 +35,7 @@ impl EffectRecorder {
             !matches!(
                 effect,
                 Effect::JobReady
+                    | Effect::JobProgressed(_)
                     | Effect::MessageQueued
                     | Effect::MailQueued
                     | Effect::AuditWritten

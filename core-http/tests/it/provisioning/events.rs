@@ -1,12 +1,17 @@
 //! The history of a job, as a list and as an event stream.
 
+use std::time::Duration;
+
 use core_domain::kernel::Caller;
 use core_http::kernel::Draining;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::world::{Follower, World, on_every_store, operator, owner, plain_member, vouched_for};
+use crate::world::{
+    Follower, World, on_every_store, operator, owner, plain_member, vouched_for,
+    world_with_notifications,
+};
 
 fn path(job: &str) -> String {
     format!("/api/v1/provision/jobs/{job}/events")
@@ -148,4 +153,22 @@ async fn a_silent_stream_sends_keep_alives_until_access_is_lost_or_the_server_st
     assert_eq!(follower.next_type().await, "job.created");
     let (end, _) = tokio::join!(follower.next(), async { stop.send_replace(true) });
     assert_eq!(end, None, "stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_of_a_job_gets_its_events_at_once() {
+    let world = world_with_notifications();
+    let platform = world.create_platform("engines").await;
+    let job = world.provision(&platform).await;
+    let mut follower = world
+        .follower(&vouched_for(owner(&platform)), &job, None)
+        .await;
+    assert_eq!(follower.next_type().await, "job.created");
+    let (event, cancelled) = tokio::join!(follower.next_type(), async {
+        let cancelled = world.operate_over_http("cancel", &job, json!({})).await;
+        let _ = cancelled.expect(200);
+        Instant::now()
+    });
+    assert_eq!(event, "job.cancelled");
+    assert_eq!(cancelled.elapsed(), Duration::ZERO);
 }

@@ -1,18 +1,15 @@
 //! The change feed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::Caller;
-use core_domain::kernel::{Effect, Effects};
-use core_domain::port::{AnnouncingStore, CommitListener};
-use core_http::kernel::{AccessSignal, Draining, SealSignal};
+use core_http::kernel::Draining;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{
     Follower, World, audit_entry, on_every_store, operator, owner, plain_member,
-    user_without_organization, vouched_for,
+    user_without_organization, vouched_for, world_with_notifications,
 };
 
 on_every_store! { events_are_sent_once_in_sealing_order_and_can_resume_after_any_event }
@@ -156,27 +153,6 @@ async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
             .await
             .expect_error(404, "NOT_FOUND");
     }
-}
-
-/// Notifies followers of sealed entries and of access changes, as the suite does.
-#[derive(Debug)]
-struct Announcer(SealSignal, AccessSignal);
-
-impl CommitListener for Announcer {
-    fn on_committed(&self, effects: &Effects) {
-        if effects.contains(&Effect::AuditSealed) {
-            self.0.notify();
-        }
-        effects.iter().for_each(|effect| self.1.notify(effect));
-    }
-}
-
-/// Creates a world whose followers are notified of commits.
-pub(super) fn world_with_notifications() -> World {
-    World::with(|app| {
-        let listener = Arc::new(Announcer(app.sealed.clone(), app.access.clone()));
-        app.store = Arc::new(AnnouncingStore::new(Arc::clone(&app.store), listener));
-    })
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::events::world_with_notifications;
-use crate::world::{Follower, ORIGIN, Person, World, operator, platform_path, vouched_for};
+use crate::world::{
+    Follower, ORIGIN, Person, World, operator, platform_path, vouched_for, world_with_notifications,
+};
 
 /// An owner and a member of the organization of a platform.
 struct Team {

@@ -1,5 +1,6 @@
 //! The shared test environment: every service over one store, with a manual clock and an in-memory provider.
 
+mod announcer;
 mod api;
 mod api_keys;
 mod archives;
@@ -44,6 +45,7 @@ use core_storage::memory::MemoryRows;
 use core_testkit::{OpenStore, StoreLocation};
 use core_webauthn::Webauthn;
 
+pub(crate) use announcer::{announce_commits, world_with_notifications};
 pub(crate) use api::{Api, send_concurrently};
 pub(crate) use api_keys::VALIDATE;
 pub(crate) use archives::{SERVER_PATH, SITE, text_archives};
