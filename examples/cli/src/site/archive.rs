@@ -1,4 +1,4 @@
-//! Packs files into a gzipped tar archive while it is sent.
+//! Packs files into a tar archive while it is sent. The archive is compressed if that makes it smaller.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,18 +11,78 @@ use tar::{Builder, EntryType, Header};
 
 use super::walk::LocalFile;
 
-/// The format of the archive.
-const CONTENT_TYPE: &str = "application/gzip";
+/// Maximum number of files whose beginnings decide whether the archive is compressed.
+const SAMPLE_FILES: usize = 64;
+
+/// Maximum number of bytes of each of these files.
+const SAMPLE_BYTES: u64 = 16 * 1024;
+
+/// The format of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArchiveFormat {
+    Tar,
+    GzippedTar,
+}
+
+impl ArchiveFormat {
+    /// Returns the better format for these files. Compression must save at least a tenth, because it takes longer than
+    /// a fast network. A file that cannot be read is reported when it is sent.
+    fn for_files(files: &[LocalFile]) -> Self {
+        Self::for_samples(files).unwrap_or(Self::GzippedTar)
+    }
+
+    fn for_samples(files: &[LocalFile]) -> io::Result<Self> {
+        let step = files.len().div_ceil(SAMPLE_FILES).max(1);
+        let mut sample = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut bytes = 0;
+        for file in files.iter().step_by(step) {
+            let content = File::open(&file.source)?;
+            bytes += io::copy(&mut content.take(SAMPLE_BYTES), &mut sample)?;
+        }
+        let compressed_bytes = sample.finish()?.len() as u64;
+        Ok(
+            if compressed_bytes > bytes / 10 * 9 && bytes > SAMPLE_BYTES {
+                Self::Tar
+            } else {
+                Self::GzippedTar
+            },
+        )
+    }
+
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Tar => "application/x-tar",
+            Self::GzippedTar => "application/gzip",
+        }
+    }
+}
 
 /// Creates an upload of files. `on_progress` is called with the number of bytes that were read since its last call. Two
 /// archives of the same files are equal, so that an upload can be repeated.
 pub(crate) fn pack(files: Vec<LocalFile>, on_progress: Arc<dyn Fn(u64) + Send + Sync>) -> Upload {
+    let format = ArchiveFormat::for_files(&files);
     let files = Arc::new(files);
-    Upload::from_writer(CONTENT_TYPE, move |body| write(&files, &*on_progress, body))
+    let write = move |body: &mut dyn Write| write(&files, format, &*on_progress, body);
+    Upload::from_writer(format.content_type(), write)
 }
 
-fn write(files: &[LocalFile], on_progress: &dyn Fn(u64), body: &mut dyn Write) -> io::Result<()> {
-    let mut archive = Builder::new(GzEncoder::new(body, Compression::fast()));
+fn write(
+    files: &[LocalFile],
+    format: ArchiveFormat,
+    on_progress: &dyn Fn(u64),
+    body: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        ArchiveFormat::Tar => write_tar(files, on_progress, body).map(drop),
+        ArchiveFormat::GzippedTar => {
+            let body = GzEncoder::new(body, Compression::fast());
+            write_tar(files, on_progress, body)?.finish().map(drop)
+        }
+    }
+}
+
+fn write_tar<W: Write>(files: &[LocalFile], on_progress: &dyn Fn(u64), body: W) -> io::Result<W> {
+    let mut archive = Builder::new(body);
     for file in files {
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);
@@ -38,8 +98,7 @@ fn write(files: &[LocalFile], on_progress: &dyn Fn(u64), body: &mut dyn Write) -
         };
         archive.append_data(&mut header, &file.path, content)?;
     }
-    archive.into_inner()?.finish()?;
-    Ok(())
+    archive.into_inner()
 }
 
 fn name_error(file: &LocalFile, problem: &str) -> io::Error {
@@ -73,13 +132,14 @@ impl Read for Content<'_> {
 #[cfg(test)]
 mod tests {
     use flate2::read::GzDecoder;
+    use sha2::{Digest, Sha256};
 
     use super::*;
     use crate::site::walk::find_files;
 
     fn archive_of(files: &[LocalFile]) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        write(files, &|_| {}, &mut bytes)?;
+        write(files, ArchiveFormat::GzippedTar, &|_| {}, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -105,6 +165,34 @@ mod tests {
             found.push(entry.path().unwrap().to_str().unwrap().to_owned());
         }
         assert_eq!(found, ["index.html", long.as_str()]);
+    }
+
+    #[test]
+    fn an_archive_is_compressed_unless_its_files_are_compressed_already() {
+        let incompressible: Vec<u8> = (0..1_000_u32)
+            .flat_map(|n| Sha256::digest(n.to_le_bytes()))
+            .collect();
+        for (content, expected) in [
+            (&b""[..], ArchiveFormat::GzippedTar),
+            (b"<h1>Hello</h1>", ArchiveFormat::GzippedTar),
+            (&[b'x'; 40_000], ArchiveFormat::GzippedTar),
+            (&incompressible, ArchiveFormat::Tar),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let reversed: Vec<u8> = content.iter().rev().copied().collect();
+            std::fs::write(folder.path().join("index.html"), content).unwrap();
+            std::fs::write(folder.path().join("b"), reversed).unwrap();
+            let files = find_files(folder.path()).unwrap();
+            assert_eq!(ArchiveFormat::for_files(&files), expected);
+            let mut bytes = Vec::new();
+            write(&files, expected, &|_| {}, &mut bytes).unwrap();
+            let body: Box<dyn Read> = match expected {
+                ArchiveFormat::Tar => Box::new(&*bytes),
+                ArchiveFormat::GzippedTar => Box::new(GzDecoder::new(&*bytes)),
+            };
+            let mut archive = tar::Archive::new(body);
+            assert_eq!(archive.entries().unwrap().count(), 2);
+        }
     }
 
     #[test]
