@@ -38,7 +38,7 @@ const LAYOUT: &[u8] = b"2";
 /// Size of the copy buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// Maximum number of files that are synced one by one. The sync of a file takes about 0.3 ms on a fast disk; the sync of
+/// Maximum number of files that are synced one by one. The sync of a file takes about 0.2 ms on a fast disk; the sync of
 /// a file system with ten thousand new files takes 0.1 s.
 #[cfg(target_os = "linux")]
 const MAX_SEPARATE_SYNCS: usize = 32;

@@ -15,9 +15,9 @@ use crate::worker::WorkerWake;
 
 /// Reacts to the effects of commits in this process. Wakes the worker when a job is ready. Wakes the relays and the
 /// webhook dispatcher when a message, a mail or a webhook message is queued. Wakes the sealer when an audit entry is
-/// written, and the readers of the change feed when entries are sealed. Tells event streams about new events of jobs. It also drops what the gateway has cached about
-/// the sessions, API keys and platforms that changed. A sign-out or suspension therefore applies from the next request
-/// on, and ends open event streams.
+/// written, the readers of the change feed when entries are sealed, and the event streams of a job when it has new
+/// events. It also drops what the gateway has cached about the sessions, API keys and platforms that changed. A sign-out
+/// or suspension therefore applies from the next request on, and ends open event streams.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     /// The runtime that completes commits whose callers were dropped; `None` if the suite was built outside a runtime.

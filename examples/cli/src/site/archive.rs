@@ -26,7 +26,7 @@ enum ArchiveFormat {
 
 impl ArchiveFormat {
     /// Returns the better format for these files. Compression must save at least a tenth, because it takes longer than
-    /// a fast network. A file that cannot be read is reported when it is sent.
+    /// a fast network. A small site is always compressed. A file that cannot be read is reported when it is sent.
     fn for_files(files: &[LocalFile]) -> Self {
         Self::for_samples(files).unwrap_or(Self::GzippedTar)
     }
@@ -40,13 +40,11 @@ impl ArchiveFormat {
             bytes += io::copy(&mut content.take(SAMPLE_BYTES), &mut sample)?;
         }
         let compressed_bytes = sample.finish()?.len() as u64;
-        Ok(
-            if compressed_bytes > bytes / 10 * 9 && bytes > SAMPLE_BYTES {
-                Self::Tar
-            } else {
-                Self::GzippedTar
-            },
-        )
+        let is_compressed_already = compressed_bytes > bytes / 10 * 9;
+        if is_compressed_already && bytes > SAMPLE_BYTES {
+            return Ok(Self::Tar);
+        }
+        Ok(Self::GzippedTar)
     }
 
     const fn content_type(self) -> &'static str {
