@@ -40,6 +40,8 @@ pub enum Destination {
     Readiness,
     /// The gateway's own API reference: `/docs`, or a path below it.
     Reference,
+    /// The gateway's own metadata as an OAuth protected resource (RFC 9728).
+    ResourceMetadata,
     /// A route of a service.
     Service(Route),
     /// An unknown or internal route under `/api/`. Callers are authenticated before they receive 404.
@@ -119,6 +121,7 @@ pub fn find_route(path: &str) -> Result<Destination, PathError> {
     match path {
         "/health" | "/livez" => return Ok(Destination::Health),
         "/readyz" => return Ok(Destination::Readiness),
+        "/.well-known/oauth-protected-resource" => return Ok(Destination::ResourceMetadata),
         _ => {}
     }
     if strip_segment_prefix(path, "/docs").is_some() {
@@ -205,6 +208,20 @@ mod tests {
             assert_eq!(find_route(path), Ok(Destination::Reference), "{path}");
         }
         for path in ["/Docs", "/docsx", "/x/docs"] {
+            assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_resource_metadata_has_exactly_one_path() {
+        let path = "/.well-known/oauth-protected-resource";
+        assert_eq!(find_route(path), Ok(Destination::ResourceMetadata));
+        for path in [
+            "/.well-known",
+            "/.well-known/oauth-protected-resource/",
+            "/.well-known/oauth-protected-resource/x",
+            "/.well-known/oauth-authorization-server",
+        ] {
             assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
         }
     }

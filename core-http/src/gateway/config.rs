@@ -9,6 +9,7 @@ use core_domain::kernel::{Secret, SuiteService};
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 
+use super::resource_metadata::ResourceMetadata;
 use crate::kernel::admission::cors::{ALLOWED_HEADERS, CorsPolicy};
 use crate::kernel::{MAX_BODY_BYTES, ServiceKey};
 
@@ -36,6 +37,15 @@ pub struct GatewayConfig {
     /// unless their origin is in [`Self::allowed_origins`].
     #[serde(skip)]
     pub service_key: Option<Secret>,
+    /// The URL at which clients reach the gateway, for example `https://api.example.org`. Default: none.
+    ///
+    /// With it and [`Self::authorization_server`], the gateway serves `/.well-known/oauth-protected-resource` (RFC 9728),
+    /// and responses with status 401 name that document.
+    #[serde(skip)]
+    pub public_url: Option<String>,
+    /// The public URL of IAM, which is the issuer of its tokens. Default: none.
+    #[serde(skip)]
+    pub authorization_server: Option<String>,
     /// Routes that need no credential. Default: none.
     ///
     /// An entry is a method and a path, such as `POST /api/v1/iam/api/auth/sign-up`, or a path alone, which covers
@@ -103,6 +113,8 @@ impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
             service_key: None,
+            public_url: None,
+            authorization_server: None,
             public_routes: Vec::new(),
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
@@ -140,6 +152,8 @@ impl GatewayConfig {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) service_key: Option<ServiceKey>,
+    /// The metadata for clients; `None` if the URLs are not configured.
+    pub(crate) resource_metadata: Option<ResourceMetadata>,
     public_routes: Vec<PublicRoute>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) cors: CorsPolicy,
@@ -279,7 +293,9 @@ impl TryFrom<GatewayConfig> for Settings {
             return Err(error("session_cache", "must be 5 seconds or less"));
         }
         let cors = cors(&config)?;
+        let resource_metadata = ResourceMetadata::of(&config)?;
         Ok(Self {
+            resource_metadata,
             service_key: service_key(config.service_key)?,
             public_routes: public_routes(&config.public_routes)?,
             trusted_proxies: TrustedProxies::parse(config.trusted_proxies)

@@ -96,6 +96,7 @@ impl Exchange {
             Ok(Destination::Health) => "/health",
             Ok(Destination::Readiness) => "/readyz",
             Ok(Destination::Reference) => "/docs",
+            Ok(Destination::ResourceMetadata) => "/.well-known/oauth-protected-resource",
             Ok(_) => "unknown",
             Err(_) => "refused",
         }

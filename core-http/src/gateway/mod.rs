@@ -25,6 +25,7 @@ mod invalidate;
 mod proxy;
 mod reference;
 mod refusal;
+mod resource_metadata;
 mod routes;
 mod service;
 mod service_tokens;

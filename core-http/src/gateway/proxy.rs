@@ -15,6 +15,7 @@ use super::exchange::{Exchange, Outcome, TRACEPARENT};
 use super::headers::{clean_response, is_forwarding_header, remove_if};
 use super::identity::Identity;
 use super::refusal::Refusal;
+use super::resource_metadata;
 use super::step::errors::catch_panic;
 use super::upload::{Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
@@ -50,6 +51,10 @@ impl Proxy {
             Ok(Destination::Health) => Ok(plain("ok")),
             Ok(Destination::Readiness) => Ok(readiness(request.extensions())),
             Ok(Destination::Reference) => self.reference(request, exchange).await,
+            Ok(Destination::ResourceMetadata) => resource_metadata::answer(
+                self.settings.resource_metadata.as_ref(),
+                request.method(),
+            ),
             Ok(Destination::Unknown | Destination::UnknownApi) => Err(Refusal::not_found()),
             Err(error) => Err((*error).into()),
         }

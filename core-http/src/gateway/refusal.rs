@@ -37,6 +37,13 @@ impl Refusal {
         Self::from(Error::Unauthorized).with(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
+    /// Replaces the challenge of a 401 by one that names the metadata of the gateway (RFC 9728, section 5.1).
+    pub(crate) fn name_metadata(&mut self, challenge: &HeaderValue) {
+        if let Some(value) = self.headers.get_mut(WWW_AUTHENTICATE) {
+            value.clone_from(challenge);
+        }
+    }
+
     pub(crate) fn not_found() -> Self {
         Self::new(Code::NotFound, "There is no endpoint at this path.")
     }

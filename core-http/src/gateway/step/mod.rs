@@ -82,7 +82,10 @@ impl Steps {
 
         let refused = outcome.is_err();
         let exchange = &mut entry.exchange;
-        let mut response = outcome.unwrap_or_else(|refusal| {
+        let mut response = outcome.unwrap_or_else(|mut refusal| {
+            if let Some(metadata) = &self.settings.resource_metadata {
+                refusal.name_metadata(&metadata.challenge);
+            }
             errors::envelope(&exchange.method, exchange.request_id(), refusal)
         });
         let headers = response.headers_mut();

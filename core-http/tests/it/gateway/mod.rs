@@ -16,6 +16,7 @@ mod logging;
 mod over_http;
 mod paths;
 mod reference;
+mod resource_metadata;
 mod service_tokens;
 mod suspension;
 mod world;
