@@ -10,7 +10,7 @@ use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
-use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
+use core_http::gateway::{ConfigError, Gateway, GatewayConfig, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
     App, InFlight, MemoryRateLimiter, OpenStreams, ServiceKey, ServiceOptions, StoreCheck,
@@ -313,6 +313,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
         return Err(contradiction.into());
     }
     service_key(builder)?;
+    gateway_config(builder).check()?;
     check_mailer(builder)?;
     check_account(builder)?;
     check_sites(builder)?;
@@ -357,15 +358,22 @@ impl Services {
     }
 }
 
+fn gateway_config(builder: &SuiteBuilder) -> GatewayConfig {
+    let mut config = builder.settings.gateway.clone();
+    config.service_key.clone_from(&builder.service_key);
+    config.public_url.clone_from(&builder.gateway_url);
+    config.authorization_server = Some(builder.iam_url.clone());
+    config.upload_limit = builder.settings.cli.sites.upload_bytes;
+    config
+}
+
 fn gateway(
     builder: &SuiteBuilder,
     app: &App,
     services: &Services,
     iam_config: &IamConfig,
 ) -> Result<Gateway, SuiteError> {
-    let mut config = builder.settings.gateway.clone();
-    config.service_key.clone_from(&builder.service_key);
-    config.upload_limit = builder.settings.cli.sites.upload_bytes;
+    let config = gateway_config(builder);
     let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
     let upstreams = Upstreams::new()
         .with(SuiteService::Iam, InProcess::service(services.iam.clone()))

@@ -43,6 +43,8 @@ pub struct SuiteBuilder {
     pub(crate) master_key: Option<MasterKey>,
     pub(crate) service_key: Option<Secret>,
     pub(crate) iam_url: String,
+    /// The public URL of the gateway; `None` if clients cannot look up IAM.
+    pub(crate) gateway_url: Option<String>,
     #[cfg(feature = "local")]
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
@@ -81,6 +83,7 @@ impl Default for SuiteBuilder {
             master_key: None,
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
+            gateway_url: None,
             #[cfg(feature = "local")]
             site_port: 8090,
             #[cfg(feature = "local")]
@@ -297,6 +300,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn iam_url(mut self, url: impl Into<String>) -> Self {
         self.iam_url = url.into();
+        self
+    }
+
+    /// Sets the public URL of the gateway, without a path. Clients such as `core-cli` then look up the URL of IAM at
+    /// `/.well-known/oauth-protected-resource` of the gateway (RFC 9728). Default: none, the document does not exist.
+    #[must_use]
+    pub fn gateway_url(mut self, url: impl Into<String>) -> Self {
+        self.gateway_url = Some(url.into());
         self
     }
 

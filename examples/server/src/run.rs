@@ -62,6 +62,12 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     {
         builder = builder.iam_url(iam);
     }
+    if config.options.gateway_public_url.is_none()
+        && config.options.bind.is_loopback()
+        && let Some(gateway) = addresses.get("gateway")
+    {
+        builder = builder.gateway_url(gateway);
+    }
     for contradiction in &config.contradictions {
         tracing::warn!(contradiction, "options contradict each other");
     }
@@ -190,6 +196,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     }
     if let Some(iam) = &options.iam_public_url {
         builder = builder.iam_url(iam);
+    }
+    if let Some(gateway) = &options.gateway_public_url {
+        builder = builder.gateway_url(gateway);
     }
     builder
 }

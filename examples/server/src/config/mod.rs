@@ -99,7 +99,10 @@ impl Config {
                 "is required to bind an address that is not loopback",
             ));
         }
-        options.iam_public_url = options.iam_public_url.map(public_url).transpose()?;
+        let check =
+            |option, url: Option<String>| url.map(|url| public_url(option, url)).transpose();
+        options.iam_public_url = check("iam_public_url", options.iam_public_url)?;
+        options.gateway_public_url = check("gateway_public_url", options.gateway_public_url)?;
         if options.iam_public_url.is_none() && !bind.is_loopback() {
             return Err(option_error(
                 "iam_public_url",

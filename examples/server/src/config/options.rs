@@ -129,6 +129,10 @@ pub(crate) struct Options {
     /// loopback address [default: the address IAM listens on].
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
     pub(crate) iam_public_url: Option<String>,
+    /// The URL at which clients reach the gateway. `core-cli login` finds IAM with it [default: the address that the
+    /// gateway listens on if that is a loopback address, otherwise none].
+    #[arg(long, env = "CORE_GATEWAY_PUBLIC_URL", global = true)]
+    pub(crate) gateway_public_url: Option<String>,
     /// The server that sends mail: `smtp://user:password@host:587` (STARTTLS; `?tls=none` for a server on this machine)
     /// or `smtps://user:password@host:465`. `?ca=FILE` replaces the system's root certificates [default: none, mails
     /// are written to the folder outbox of the data folder].

@@ -79,8 +79,13 @@ fn the_public_url_of_iam_is_required_to_bind_other_than_loopback() {
 }
 
 #[test]
-fn the_public_url_of_iam_must_be_an_origin() {
-    let url = |url| load(&["--iam-public-url", url]).map(|config| config.options.iam_public_url);
+fn public_urls_must_be_origins() {
+    let url = |url| {
+        let iam = load(&["--iam-public-url", url])?.options.iam_public_url;
+        let gateway = load(&["--gateway-public-url", url])?.options;
+        assert_eq!(iam, gateway.gateway_public_url);
+        Ok::<_, super::ConfigError>(iam)
+    };
     let good = Some("https://iam.example.org".to_owned());
     assert_eq!(url("https://iam.example.org/").unwrap(), good);
     for bad in [
@@ -91,6 +96,8 @@ fn the_public_url_of_iam_must_be_an_origin() {
         "",
     ] {
         assert!(url(bad).is_err(), "{bad}");
+        let error = load(&["--gateway-public-url", bad]).unwrap_err();
+        assert!(error.to_string().starts_with("gateway_public_url: "));
     }
 }
 

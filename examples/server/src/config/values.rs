@@ -77,7 +77,7 @@ pub(super) fn workerd(
 }
 
 /// Parses a URL such as `https://iam.example.org`, without a path.
-pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
+pub(super) fn public_url(option: &'static str, url: String) -> Result<String, ConfigError> {
     let url = url.trim_end_matches('/').to_owned();
     let uri: Option<http::Uri> = url.parse().ok();
     let fits = uri.is_some_and(|uri| {
@@ -89,8 +89,8 @@ pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
         Ok(url)
     } else {
         Err(option_error(
-            "iam_public_url",
-            "must have the form https://iam.example.org",
+            option,
+            "must have the form https://host.example.org",
         ))
     }
 }
