@@ -102,10 +102,23 @@ impl ClientBuilder {
     }
 
     /// Sets the address of IAM. Default: the gateway's prefix for IAM, which does not allow a device login unless the
-    /// gateway opens these routes.
+    /// gateway opens these routes. [`ClientBuilder::discover_iam`] looks the address up.
     pub fn iam_url(mut self, url: impl Into<String>) -> Self {
         self.iam = Some(url.into());
         self
+    }
+
+    /// Returns the settings of a client that sends no credential.
+    pub(crate) fn without_credential(&self) -> Self {
+        Self {
+            api: self.api.clone(),
+            iam: self.iam.clone(),
+            source: Arc::new(Anonymous),
+            policy: self.policy,
+            user_agent: self.user_agent.clone(),
+            connect_timeout: self.connect_timeout,
+            response_timeout: self.response_timeout,
+        }
     }
 
     /// Sets how failed requests are repeated. Default: [`RetryPolicy::default`].
@@ -162,7 +175,7 @@ impl ClientBuilder {
 }
 
 /// Returns an address without the slash at its end.
-fn base_url(url: &str) -> Result<String> {
+pub(crate) fn base_url(url: &str) -> Result<String> {
     let invalid = |problem: &str| {
         Err(Error::Setup(format!(
             "{url:?} is not a valid address: {problem}"

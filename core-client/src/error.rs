@@ -37,6 +37,9 @@ pub enum Error {
     /// The [`TokenSource`](crate::TokenSource) has no credential for the request.
     #[error(transparent)]
     Credential(Box<dyn StdError + Send + Sync>),
+    /// The address of IAM could not be looked up at the gateway. The value is the reason.
+    #[error("{0}")]
+    Discovery(String),
     /// The client could not be set up.
     #[error("failed to set up the client: {0}")]
     Setup(String),

@@ -30,6 +30,7 @@ mod clock;
 #[cfg(test)]
 mod contract;
 mod credential;
+mod discovery;
 mod error;
 mod net;
 mod operation;
@@ -40,6 +41,7 @@ pub mod types;
 pub use client::{Client, ClientBuilder};
 pub use clock::{Clock, SystemClock};
 pub use credential::{Credential, TokenSource};
+pub use discovery::is_protected;
 pub use error::{ApiError, Error, Issue, Result, TransportError, TransportStage};
 pub use net::event_stream::EventStream;
 pub use net::retry::RetryPolicy;

@@ -115,4 +115,8 @@ pub(crate) struct Success {
 pub struct AuthorizationServer {
     /// The public URL of IAM.
     pub issuer: String,
+    /// The URL at which tokens are issued.
+    pub token_endpoint: String,
+    /// The URL at which a device login starts.
+    pub device_authorization_endpoint: String,
 }

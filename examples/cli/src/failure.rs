@@ -176,6 +176,8 @@ impl From<Error> for Failure {
                 .hint("Do not change the site while it is uploaded. Run the command again."),
             Error::Transport(error) => Self::other(format!("{}.", with_causes(&error)))
                 .hint("Check the address (--api-url) and your connection."),
+            Error::Discovery(what) => Self::usage(format!("{}.", capitalize(&what)))
+                .hint("Pass the address of the identity service: core-cli login --iam-url URL"),
             Error::Setup(what) => Self::usage(format!("{}.", capitalize(&what))),
             other => Self::other(format!("{}.", capitalize(&with_causes(&other))))
                 .hint("The server may be newer than this program; update core-cli."),

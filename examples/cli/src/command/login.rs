@@ -54,7 +54,7 @@ pub(crate) async fn login(context: &Context, args: &LoginArgs) -> Result<()> {
 
 /// Warns if the tokens would cross a network without encryption.
 fn warn_about_plain_http(context: &Context) {
-    if context.api_url.starts_with("http:") && local_port(&context.api_url).is_none() {
+    if !core_client::is_protected(&context.api_url) {
         context.output.note(&format!(
             "warning: {} is not encrypted; others on the network can read your tokens.",
             context.api_url
@@ -62,8 +62,8 @@ fn warn_about_plain_http(context: &Context) {
     }
 }
 
-/// Returns a client for the IAM of the gateway: at the given address, that of the profile, below the gateway, or on the
-/// next port of this machine, where `core-server` starts it.
+/// Returns a client for the IAM of the gateway: at the given address, that of the profile, or the one that the gateway
+/// names.
 async fn find_iam(context: &Context, given: Option<&str>) -> Result<Client> {
     if let Some(url) = given {
         return Ok(context.client_builder().iam_url(url).build()?);
@@ -72,40 +72,14 @@ async fn find_iam(context: &Context, given: Option<&str>) -> Result<Client> {
     let of_profile = profile
         .iam_url
         .filter(|_| profile.api_url.as_ref() == Some(&context.api_url));
-    let next_port = local_port(&context.api_url).and_then(|port| {
-        let host = context.api_url.strip_suffix(&port.to_string())?;
-        Some(format!("{host}{}", port.checked_add(1)?))
-    });
-    let below_gateway = None;
-    let candidates = of_profile
-        .map(Some)
-        .into_iter()
-        .chain([below_gateway])
-        .chain(next_port.map(Some));
-    for candidate in candidates {
-        let mut builder = context.client_builder();
-        if let Some(url) = candidate {
-            builder = builder.iam_url(url);
-        }
-        let client = builder.build()?;
-        match client.get_authorization_server().await {
-            Ok(_) => return Ok(client),
-            // A gateway that cannot be reached is reported as such.
-            Err(error @ Error::Transport(_)) if client.iam_url().starts_with(&context.api_url) => {
-                return Err(error.into());
-            }
-            Err(_) => {}
+    if let Some(url) = of_profile {
+        let client = context.client_builder().iam_url(url).build()?;
+        // The address may have changed since the last sign-in.
+        if client.get_authorization_server().await.is_ok() {
+            return Ok(client);
         }
     }
-    let what = format!("The gateway {} does not offer a sign-in.", context.api_url);
-    Err(Failure::usage(what).hint("Pass the address of IAM: core-cli login --iam-url URL"))
-}
-
-/// Returns the port of an address on this machine.
-fn local_port(url: &str) -> Option<u16> {
-    let authority = url.split_once("://")?.1.split('/').next()?;
-    let (host, port) = authority.rsplit_once(':')?;
-    matches!(host, "127.0.0.1" | "localhost" | "[::1]").then(|| port.parse().ok())?
+    Ok(context.client_builder().discover_iam().await?.build()?)
 }
 
 fn display_codes(context: &Context, codes: &DeviceCodes, no_browser: bool) {
@@ -183,17 +157,4 @@ async fn end_session(context: &Context, tokens: &StoredTokens) -> Result<()> {
         .token_source(Credential::Bearer(access_token))
         .build()?;
     Ok(client.sign_out().await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_addresses_of_this_machine_have_a_local_port() {
-        assert_eq!(local_port("http://127.0.0.1:8080"), Some(8080));
-        assert_eq!(local_port("http://localhost:8080/x"), Some(8080));
-        assert_eq!(local_port("https://api.example.org:8080"), None);
-        assert_eq!(local_port("http://localhost"), None);
-    }
 }

@@ -32,12 +32,24 @@ fn oauth_error(code: &str) -> FakeReply {
     FakeReply::json(400, &json!({ "error": code, "error_description": "no" }))
 }
 
-/// A server that responds to polls with these outcomes, and then with tokens.
+/// A server that responds to polls with these outcomes, and then with tokens. It is the gateway and IAM.
 fn device_server(outcomes: &'static [&'static str]) -> FakeServer {
     let polls = Mutex::new(0);
     FakeServer::start(move |request| match route(request).as_str() {
+        "GET /.well-known/oauth-protected-resource" => {
+            let url = format!("http://{}", request.header("host"));
+            let document = json!({ "resource": url, "authorization_servers": [url] });
+            FakeReply::json(200, &document)
+        }
         "GET /.well-known/oauth-authorization-server" => {
-            FakeReply::json(200, &json!({ "issuer": "x" }))
+            let url = format!("http://{}", request.header("host"));
+            FakeReply::json(
+                200,
+                &json!({
+                    "issuer": url, "token_endpoint": format!("{url}/oauth/token"),
+                    "device_authorization_endpoint": format!("{url}/oauth/device/code"),
+                }),
+            )
         }
         "POST /oauth/device/code" => codes(),
         "POST /oauth/device/token" => {
@@ -133,12 +145,49 @@ fn an_expired_or_denied_sign_in_is_explained() {
 }
 
 #[test]
+fn login_finds_iam_at_the_gateway_and_uses_the_profile_from_then_on() {
+    let (program, server) = (Program::new(), device_server(&[]));
+    let login = || {
+        let run = program.run(&["login", "--api-url", &server.url, "--no-browser"]);
+        run.expect(0);
+    };
+    login();
+    assert_eq!(program.tokens().unwrap()["iam_url"], server.url);
+    login();
+    let lookups = routes(&server)
+        .into_iter()
+        .filter(|route| route.ends_with("oauth-protected-resource"));
+    assert_eq!(lookups.count(), 1);
+}
+
+#[test]
 fn login_without_an_address_of_iam_says_which_option_is_missing() {
-    let server = FakeServer::with_replies([FakeReply::error(401, "UNAUTHORIZED")]);
+    let server = FakeServer::with_replies([FakeReply::error(404, "NOT_FOUND")]);
     let run = Program::new()
         .run(&["login", "--api-url", &server.url, "--no-browser"])
         .expect(2);
     assert!(run.stderr.contains("--iam-url"), "{}", run.stderr);
+    assert_eq!(
+        routes(&server),
+        ["GET /.well-known/oauth-protected-resource"]
+    );
+}
+
+#[test]
+fn a_gateway_that_names_another_installation_is_refused() {
+    let other = json!({
+        "resource": "https://api.example.org", "authorization_servers": ["https://iam.example.org"],
+    });
+    let server = FakeServer::with_replies([FakeReply::json(200, &other)]);
+    let run = Program::new()
+        .run(&["login", "--api-url", &server.url, "--no-browser"])
+        .expect(2);
+    assert!(
+        run.stderr.contains("https://api.example.org"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(server.requests().len(), 1);
 }
 
 /// A server whose access tokens after the first are valid, and that counts refreshes.
