@@ -88,16 +88,7 @@ struct Deployer<'a> {
 impl Deployer<'_> {
     async fn send(&self, files: &[HashedFile]) -> Result<QueuedDeployment> {
         for _ in 0..MAX_PLANS {
-            let Some(plan) = self.plan(files).await? else {
-                self.output
-                    .note("The server does not plan deployments; the complete site is sent.");
-                return self
-                    .upload(
-                        files.iter().map(|hashed| hashed.file.clone()).collect(),
-                        None,
-                    )
-                    .await;
-            };
+            let plan = self.plan(files).await?;
             let missing: HashSet<&str> = plan.missing.iter().map(String::as_str).collect();
             let files = files.iter().map(|hashed| &hashed.file);
             let missing = files.filter(|file| missing.contains(file.path.as_str()));
@@ -114,8 +105,7 @@ impl Deployer<'_> {
         .hint("Try again later."))
     }
 
-    /// Plans the deployment. Returns `None` if the server has no such operation.
-    async fn plan(&self, files: &[HashedFile]) -> Result<Option<DeploymentPlan>> {
+    async fn plan(&self, files: &[HashedFile]) -> Result<DeploymentPlan> {
         let list = files.iter().map(|hashed| SiteFile {
             path: hashed.file.path.clone(),
             size: hashed.file.size,
@@ -127,18 +117,7 @@ impl Deployer<'_> {
             .plan_deployment(self.platform, list.collect())
             .await;
         progress.clear();
-        match plan {
-            Ok(plan) => Ok(Some(plan)),
-            Err(error) if matches!(error.status(), Some(405 | 501)) => Ok(None),
-            Err(error) if error.status() == Some(404) => {
-                // Either the operation or the platform does not exist.
-                match self.client.get_platform(self.platform).await {
-                    Err(missing) if missing.status() == Some(404) => Err(missing.into()),
-                    _ => Ok(None),
-                }
-            }
-            Err(error) => Err(error.into()),
-        }
+        plan.map_err(|error| self.explain(error))
     }
 
     /// Sends the missing files of a plan. Returns `None` if the server needs a new plan.
@@ -153,8 +132,7 @@ impl Deployer<'_> {
                     .hint("The server may be newer than this program; update core-cli."),
             );
         }
-        let outcome = self.try_upload(missing, Some(plan.plan_id.clone())).await;
-        match outcome {
+        match self.upload(missing, plan.plan_id.clone()).await {
             Ok(queued) => Ok(Some(queued)),
             Err(error) if is_outdated(&error) => Ok(None),
             Err(error) => Err(self.explain(error)),
@@ -164,22 +142,13 @@ impl Deployer<'_> {
     async fn upload(
         &self,
         files: Vec<LocalFile>,
-        plan_id: Option<String>,
-    ) -> Result<QueuedDeployment> {
-        let outcome = self.try_upload(files, plan_id).await;
-        outcome.map_err(|error| self.explain(error))
-    }
-
-    async fn try_upload(
-        &self,
-        files: Vec<LocalFile>,
-        plan_id: Option<String>,
+        plan_id: String,
     ) -> core_client::Result<QueuedDeployment> {
         let (count, total) = (files.len(), files.iter().map(|file| file.size).sum());
         let progress = Progress::bytes(self.output, "uploading", total);
         let archive = pack(files, progress.counter());
         let options = DeployOptions {
-            plan_id,
+            plan_id: Some(plan_id),
             ..self.options.clone()
         };
         let outcome = self.client.deploy(self.platform, archive, &options).await;

@@ -173,38 +173,26 @@ fn the_production_branch_and_the_folder_come_from_core_toml() {
 }
 
 #[test]
-fn a_server_without_plans_gets_the_complete_site() {
-    let program = program_with_site();
-    let server = FakeServer::start(|request| match route(request).as_str() {
-        "GET /api/v1/platforms/P" => FakeReply::error(403, "FORBIDDEN"),
-        "POST /api/v1/cli/platforms/P/deploy" => deploy_reply(),
-        "GET /api/v1/cli/platforms/P/deployments/d-1" => {
-            FakeReply::json(200, &deployment("d-1", "active"))
-        }
-        _ => FakeReply::error(404, "NOT_FOUND"),
-    });
-    program.run_at(&server, &["deploy", "dist"]).expect(0);
-    let received = server.requests();
-    let upload = received
-        .iter()
-        .find(|request| route(request).ends_with("/deploy"))
-        .unwrap();
-    assert!(!upload.target.contains("plan="));
-    assert_eq!(unpack(upload).len(), 3);
-}
-
-#[test]
-fn an_unknown_platform_is_not_mistaken_for_a_server_without_plans() {
-    let (program, server) = (
-        program_with_site(),
-        FakeServer::with_replies([FakeReply::error(404, "NOT_FOUND")]),
-    );
-    program.run_at(&server, &["deploy", "dist"]).expect(3);
-    assert!(
-        !routes(&server)
-            .iter()
-            .any(|route| route.ends_with("/deploy"))
-    );
+fn without_a_plan_nothing_is_sent() {
+    for (status, code, exit) in [
+        (404, "NOT_FOUND", 3),
+        (405, "METHOD_NOT_ALLOWED", 1),
+        (413, "PAYLOAD_TOO_LARGE", 1),
+        (501, "NOT_IMPLEMENTED", 1),
+    ] {
+        let program = program_with_site();
+        let server = FakeServer::with_replies([FakeReply::error(status, code)]);
+        program.run_at(&server, &["deploy", "dist"]).expect(exit);
+        assert_eq!(
+            routes(&server)[0],
+            "POST /api/v1/cli/platforms/P/deploy/plan"
+        );
+        assert!(
+            !routes(&server)
+                .iter()
+                .any(|route| route.ends_with("/deploy"))
+        );
+    }
 }
 
 #[test]
