@@ -174,27 +174,42 @@ impl ClientBuilder {
     }
 }
 
-/// Returns an address without the slash at its end.
-pub(crate) fn base_url(url: &str) -> Result<String> {
-    let invalid = |problem: &str| {
-        Err(Error::Setup(format!(
-            "{url:?} is not a valid address: {problem}"
-        )))
-    };
+fn base_url(url: &str) -> Result<String> {
+    parse_base_url(url).map_err(|problem| {
+        // An address with an @ may contain a password.
+        let what = match url.contains('@') {
+            true => "an address is not valid".to_owned(),
+            false => format!("{url:?} is not a valid address"),
+        };
+        Error::Setup(format!("{what}: {problem}"))
+    })
+}
+
+/// Checks the address of a gateway or IAM, and returns it without the slash at its end.
+///
+/// # Errors
+/// The reason why the address is invalid. It does not quote the address, which may contain a password.
+pub fn parse_base_url(url: &str) -> std::result::Result<String, &'static str> {
     let Ok(uri) = url.parse::<Uri>() else {
-        return invalid("it cannot be parsed");
+        return Err("it cannot be parsed");
+    };
+    let Some(authority) = uri.authority() else {
+        return Err("it must begin with https:// or http://");
     };
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
-        return invalid("it must begin with https:// or http://");
+        return Err("it must begin with https:// or http://");
+    }
+    if authority.as_str().contains('@') {
+        return Err("it must not contain a user name or password");
+    }
+    let has_port = authority.as_str().len() > authority.host().len();
+    if authority.host().is_empty()
+        || (has_port && authority.port_u16().is_none_or(|port| port == 0))
+    {
+        return Err("its host or port is invalid");
     }
     if uri.query().is_some() || url.contains('#') {
-        return invalid("it must not have a query string or fragment");
-    }
-    if uri
-        .authority()
-        .is_some_and(|authority| authority.as_str().contains('@'))
-    {
-        return invalid("it must not contain a user name");
+        return Err("it must not have a query string or fragment");
     }
     Ok(url.trim_end_matches('/').to_owned())
 }
@@ -254,9 +269,26 @@ mod tests {
             "ftp://example.org",
             "https://a/?x=1",
             "https://me@example.org",
+            "http://",
+            "http://:80",
+            "http://a:",
+            "http://a:0",
+            "http://a:99999",
+            "http://a b",
+            "http://a/#x",
         ] {
             assert!(Client::builder(url).build().is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn the_error_of_an_address_does_not_repeat_its_password() {
+        let url = "https://ada:hunter2@example.org";
+        let error = Client::builder(url).build().unwrap_err().to_string();
+        assert!(
+            error.contains("password") && !error.contains("hunter2"),
+            "{error}"
+        );
     }
 
     #[test]

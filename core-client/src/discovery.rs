@@ -6,7 +6,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use serde::Deserialize;
 
-use crate::client::{Client, ClientBuilder, base_url};
+use crate::client::{Client, ClientBuilder, parse_base_url};
 use crate::error::{Error, Result};
 use crate::net::transport::{Content, OutgoingRequest};
 use crate::operation::Service;
@@ -59,9 +59,13 @@ async fn find_issuer(gateway: &Client) -> Result<String> {
     let Some(issuer) = document.authorization_servers.first() else {
         return refuse(format!("{api_url} names no identity service"));
     };
-    let issuer = match base_url(issuer) {
+    let issuer = match parse_base_url(issuer) {
         Ok(issuer) => issuer,
-        Err(error) => return refuse(format!("{api_url} names no identity service: {error}")),
+        Err(problem) => {
+            return refuse(format!(
+                "{api_url} names no identity service: {issuer:?} is not a valid address: {problem}"
+            ));
+        }
     };
     // Another machine has no reason to name a server on this one.
     if !is_protected(&issuer) || (is_loopback(&issuer) && !is_loopback(api_url)) {
@@ -154,8 +158,7 @@ fn metadata_url(api_url: &str) -> String {
     format!("{origin}{WELL_KNOWN}{path}")
 }
 
-/// Returns whether nobody else on the network can read or change what is sent to an address: it is encrypted, or on this
-/// machine.
+/// Returns whether the traffic with an address is safe from other machines: it is encrypted, or stays on this machine.
 #[must_use]
 pub fn is_protected(url: &str) -> bool {
     has_scheme(url, "https") || is_loopback(url)

@@ -38,7 +38,7 @@ mod operations;
 mod secret;
 pub mod types;
 
-pub use client::{Client, ClientBuilder};
+pub use client::{Client, ClientBuilder, parse_base_url};
 pub use clock::{Clock, SystemClock};
 pub use credential::{Credential, TokenSource};
 pub use discovery::is_protected;
