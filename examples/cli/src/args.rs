@@ -6,7 +6,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use core_client::Credential;
 use core_client::types::deployment::DeploymentStatus;
+use core_client::types::environment::Environment;
 use core_client::types::job::JobStatus;
+
+use crate::inputs::{
+    parse_branch, parse_environment, parse_feature, parse_hostname, parse_id, parse_message,
+    parse_new_feature, parse_platform, parse_profile_name, parse_resource_name, parse_stack,
+    parse_stack_version, parse_url,
+};
 
 /// The command-line client of the Platform Control API: deploys sites, sets secrets, follows logs and jobs.
 ///
@@ -30,13 +37,13 @@ pub(crate) struct CommandLine {
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The profile: a named installation with its sign-in. Default: that of core.toml, or `default`.
-    #[arg(long, global = true, env = "CORE_PROFILE", value_name = "NAME")]
+    #[arg(long, global = true, env = "CORE_PROFILE", value_name = "NAME", value_parser = parse_profile_name)]
     pub(crate) profile: Option<String>,
     /// The platform, by id or slug. Default: that of core.toml, or the only one.
-    #[arg(long, global = true, env = "CORE_PLATFORM", value_name = "PLATFORM")]
+    #[arg(long, global = true, env = "CORE_PLATFORM", value_name = "PLATFORM", value_parser = parse_platform)]
     pub(crate) platform: Option<String>,
     /// The address of the gateway. Default: that of core.toml or of the profile, or http://127.0.0.1:8080.
-    #[arg(long, global = true, env = "CORE_API_URL", value_name = "URL")]
+    #[arg(long, global = true, env = "CORE_API_URL", value_name = "URL", value_parser = parse_url)]
     pub(crate) api_url: Option<String>,
     /// The format of the result on standard output.
     #[arg(long, global = true, value_name = "FORMAT", default_value = "table")]
@@ -56,13 +63,25 @@ pub(crate) struct GlobalArgs {
 }
 
 /// The value of `CORE_TOKEN`. An empty value, as CI systems set it for a missing secret, counts as none.
+///
+/// An invalid value is no error of the parser, because its message would quote the value.
 #[derive(Clone, Debug)]
-pub(crate) struct TokenOption(pub(crate) Option<Credential>);
+pub(crate) enum TokenOption {
+    Absent,
+    Invalid,
+    Credential(Credential),
+}
 
 impl From<&str> for TokenOption {
     fn from(text: &str) -> Self {
         let text = text.trim();
-        Self((!text.is_empty()).then(|| Credential::from_text(text)))
+        if text.is_empty() {
+            return Self::Absent;
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Self::Invalid;
+        }
+        Self::Credential(Credential::from_text(text))
     }
 }
 
@@ -127,7 +146,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub(crate) struct LoginArgs {
     /// The address of IAM. Default: it is looked up at the gateway.
-    #[arg(long, env = "CORE_IAM_URL", value_name = "URL")]
+    #[arg(long, env = "CORE_IAM_URL", value_name = "URL", value_parser = parse_url)]
     pub(crate) iam_url: Option<String>,
     /// Print the address, and do not open the browser.
     #[arg(long)]
@@ -137,7 +156,7 @@ pub(crate) struct LoginArgs {
 #[derive(Args, Debug)]
 pub(crate) struct LinkArgs {
     /// The platform, by id or slug. Default: you are asked.
-    #[arg(value_name = "PLATFORM")]
+    #[arg(value_name = "PLATFORM", value_parser = parse_platform)]
     pub(crate) target: Option<String>,
 }
 
@@ -148,10 +167,10 @@ pub(crate) struct DeployArgs {
     pub(crate) folder: Option<PathBuf>,
     /// The branch. `production` and the production branch of core.toml are the live site, others are previews. Default:
     /// production.
-    #[arg(long, value_name = "BRANCH")]
+    #[arg(long, value_name = "BRANCH", value_parser = parse_branch)]
     pub(crate) branch: Option<String>,
     /// A description of the deployment, for example the commit.
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", value_parser = parse_message)]
     pub(crate) message: Option<String>,
     /// Return as soon as the site is uploaded.
     #[arg(long)]
@@ -161,7 +180,7 @@ pub(crate) struct DeployArgs {
 #[derive(Args, Debug)]
 pub(crate) struct DeploymentsArgs {
     /// Only deployments of this branch.
-    #[arg(long, value_name = "BRANCH")]
+    #[arg(long, value_name = "BRANCH", value_parser = parse_branch)]
     pub(crate) branch: Option<String>,
     /// Only deployments in this status: queued, uploading, deploying, active, failure or canceled.
     #[arg(long, value_name = "STATUS", value_parser = parse_deployment_status)]
@@ -174,10 +193,10 @@ pub(crate) struct DeploymentsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct OpenArgs {
     /// The deployment. Default: the live one.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     pub(crate) deployment: Option<String>,
     /// The branch whose site is opened. Default: production.
-    #[arg(long, value_name = "BRANCH")]
+    #[arg(long, value_name = "BRANCH", conflicts_with = "deployment", value_parser = parse_branch)]
     pub(crate) branch: Option<String>,
     /// Print the address, and do not open the browser.
     #[arg(long)]
@@ -187,7 +206,7 @@ pub(crate) struct OpenArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RollbackArgs {
     /// The deployment. Default: the one before the live one.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     pub(crate) deployment: Option<String>,
     /// Return before the deployment is live.
     #[arg(long)]
@@ -197,7 +216,7 @@ pub(crate) struct RollbackArgs {
 #[derive(Args, Debug)]
 pub(crate) struct PromoteArgs {
     /// The deployment of a preview.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     pub(crate) deployment: String,
     /// Return before the deployment is live.
     #[arg(long)]
@@ -207,7 +226,7 @@ pub(crate) struct PromoteArgs {
 #[derive(Args, Debug)]
 pub(crate) struct PinArgs {
     /// The deployment. Default: the live or pinned one.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = parse_id)]
     pub(crate) deployment: Option<String>,
 }
 
@@ -247,7 +266,7 @@ pub(crate) enum SecretsCommand {
 #[derive(Args, Debug)]
 pub(crate) struct SecretScope {
     /// The id of the worker that gets the secret. Default: the server chooses.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
     pub(crate) resource: Option<String>,
 }
 
@@ -264,10 +283,10 @@ pub(crate) enum FeaturesCommand {
     /// Activate a feature on the platform.
     Activate {
         /// The id of the feature.
-        #[arg(value_name = "FEATURE")]
+        #[arg(value_name = "FEATURE", value_parser = parse_new_feature)]
         feature: String,
         /// The version of the feature, for example 1.2.0.
-        #[arg(value_name = "VERSION")]
+        #[arg(value_name = "VERSION", value_parser = parse_feature)]
         feature_version: String,
         /// A file with the settings of the feature, as a JSON object.
         #[arg(long, value_name = "FILE")]
@@ -276,7 +295,7 @@ pub(crate) enum FeaturesCommand {
     /// Deactivate a feature of the platform.
     Deactivate {
         /// The id of the feature.
-        #[arg(value_name = "FEATURE")]
+        #[arg(value_name = "FEATURE", value_parser = parse_feature)]
         feature: String,
     },
 }
@@ -286,10 +305,10 @@ pub(crate) enum DomainsCommand {
     /// Add a hostname that leads to the site.
     Add {
         /// The hostname, for example www.example.org.
-        #[arg(value_name = "HOSTNAME")]
+        #[arg(value_name = "HOSTNAME", value_parser = parse_hostname)]
         hostname: String,
         /// Add a customer's domain that leads to this hostname of the platform. Default: the hostname leads to the site.
-        #[arg(long, value_name = "HOSTNAME")]
+        #[arg(long, value_name = "HOSTNAME", value_parser = parse_hostname)]
         target: Option<String>,
     },
     /// List the hostnames of the platform and its customers.
@@ -297,7 +316,7 @@ pub(crate) enum DomainsCommand {
     /// Print the DNS records that a hostname still needs. The exit code is 1 unless the hostname is served.
     Check {
         /// The hostname to look up.
-        #[arg(value_name = "HOSTNAME")]
+        #[arg(value_name = "HOSTNAME", value_parser = parse_hostname)]
         hostname: String,
     },
 }
@@ -316,13 +335,13 @@ pub(crate) enum JobsCommand {
     /// Print the events of a job until it has ended. The exit code is 1 if it failed.
     Watch {
         /// The id of the job.
-        #[arg(value_name = "JOB")]
+        #[arg(value_name = "JOB", value_parser = parse_id)]
         job: String,
     },
     /// Retry a failed job. Operators only.
     Retry {
         /// The id of the job.
-        #[arg(value_name = "JOB")]
+        #[arg(value_name = "JOB", value_parser = parse_id)]
         job: String,
     },
 }
@@ -333,7 +352,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Only lines of this worker or site, by name.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_resource_name)]
     pub(crate) resource: Option<String>,
     /// Number of earlier lines.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -345,16 +364,16 @@ pub(crate) enum StacksCommand {
     /// Activate a stack on the platform.
     Activate {
         /// The name of the stack template.
-        #[arg(value_name = "STACK")]
+        #[arg(value_name = "STACK", value_parser = parse_stack)]
         stack: String,
         /// The version of the template. Default: the latest.
-        #[arg(long = "stack-version", value_name = "VERSION")]
+        #[arg(long = "stack-version", value_name = "VERSION", value_parser = parse_stack_version)]
         stack_version: Option<String>,
         /// The environment: dev, stg or prod. Default: prod.
-        #[arg(long, value_name = "NAME")]
-        environment: Option<String>,
+        #[arg(long, value_name = "NAME", value_parser = parse_environment)]
+        environment: Option<Environment>,
         /// The entity that gets the stack, by id. Default: the default tenant of the platform.
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", value_parser = parse_id)]
         entity: Option<String>,
         /// Print what would be created, and change nothing.
         #[arg(long)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use core_client::{Client, ClientBuilder, Clock, Credential, PageQuery, SystemClock};
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, TokenOption};
 use crate::auth::session::SessionSource;
 use crate::auth::token_store::TokenStore;
 use crate::config::folder::config_folder;
-use crate::config::profiles::{DEFAULT_PROFILE, Profile, Profiles, check_profile_name};
+use crate::config::profiles::{DEFAULT_PROFILE, Profile, Profiles};
 use crate::config::project::Project;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::output::Output;
@@ -39,6 +39,20 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     platform: Option<String>,
     credential: Option<Credential>,
+    /// True if nothing but a profile that does not exist tells the address of the gateway.
+    is_unknown_profile: bool,
+}
+
+/// Returns the credential of `CORE_TOKEN`.
+fn credential(token: Option<TokenOption>) -> Result<Option<Credential>> {
+    match token {
+        None | Some(TokenOption::Absent) => Ok(None),
+        Some(TokenOption::Credential(credential)) => Ok(Some(credential)),
+        Some(TokenOption::Invalid) => Err(Failure::usage(
+            "CORE_TOKEN contains spaces or other characters that no token has.",
+        )
+        .hint("Copy the API key or token again, in one line.")),
+    }
 }
 
 impl Context {
@@ -52,12 +66,13 @@ impl Context {
             .profile
             .or_else(|| of_project(|project| project.profile.clone()));
         let profile_name = profile_name.unwrap_or_else(|| DEFAULT_PROFILE.to_owned());
-        check_profile_name(&profile_name)?;
         let config_folder = config_folder()?;
         let profiles = Profiles::read(&config_folder)?;
         let api_url = args
             .api_url
             .or_else(|| of_project(|project| project.api_url.clone()));
+        let is_unknown_profile =
+            api_url.is_none() && profile_name != DEFAULT_PROFILE && !profiles.has(&profile_name);
         let api_url = api_url.or_else(|| profiles.get(&profile_name).api_url);
         let api_url = api_url.unwrap_or_else(|| DEFAULT_API_URL.to_owned());
         Ok(Self {
@@ -72,7 +87,8 @@ impl Context {
                 .or_else(|| of_project(|project| project.platform.clone())),
             project,
             clock: Arc::new(SystemClock),
-            credential: args.token.and_then(|token| token.0),
+            credential: credential(args.token)?,
+            is_unknown_profile,
         })
     }
 
@@ -98,6 +114,14 @@ impl Context {
 
     /// Returns a client with the credential of `CORE_TOKEN` or of the sign-in.
     pub(crate) fn client(&self) -> Result<Client> {
+        if self.is_unknown_profile {
+            let name = &self.profile_name;
+            return Err(
+                Failure::usage(format!("There is no profile {name}.")).hint(format!(
+                    "Create it: core-cli login --profile {name} --api-url URL"
+                )),
+            );
+        }
         let mut builder = self.client_builder();
         if let Some(credential) = &self.credential {
             return Ok(builder.token_source(credential.clone()).build()?);
@@ -114,6 +138,12 @@ impl Context {
         );
         builder = builder.iam_url(tokens.iam_url).token_source(source);
         Ok(builder.build()?)
+    }
+
+    /// Returns the branch at the server: `production` for the production branch of `core.toml`.
+    pub(crate) fn branch(&self, branch: Option<&str>) -> String {
+        let no_project = Project::default();
+        self.project.as_ref().unwrap_or(&no_project).branch(branch)
     }
 
     /// Returns the id of the platform: that of `--platform` or `core.toml`, or the only one of the caller.

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use core_client::{ApiError, Error};
@@ -74,6 +75,16 @@ impl Failure {
         Self::other(format!("Failed to {action}: {error}."))
     }
 
+    /// Creates the failure to read a file that the person named or wrote.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let reason = match error.kind() {
+            io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+            io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::usage(format!("Failed to read {}: {reason}.", path.display()))
+    }
+
     /// Sets the next step for the person.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -117,6 +128,7 @@ impl Failure {
                 FailureKind::NotFound,
                 Some("Check the id, --platform and --profile."),
             ),
+            (400 | 422, "VALIDATION_ERROR") => (FailureKind::Usage, None),
             (409, _) | (412, _) => (FailureKind::Conflict, None),
             (429, _) => (FailureKind::Other, Some("Wait a moment, then try again.")),
             (451, _) => (

@@ -6,10 +6,14 @@ mod command;
 mod config;
 mod context;
 mod failure;
+mod inputs;
+#[cfg(test)]
+mod limits;
 mod output;
 mod progress;
 mod site;
 mod text;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -21,7 +25,10 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return usage::report(&error),
+    };
     let output = Output::new(line.global.output);
     match run(line.global, line.command, output) {
         Ok(()) => ExitCode::SUCCESS,

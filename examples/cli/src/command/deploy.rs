@@ -9,7 +9,6 @@ use tokio::task::spawn_blocking;
 
 use super::follow::report_deployment;
 use crate::args::DeployArgs;
-use crate::config::project::Project;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -30,14 +29,12 @@ pub(crate) async fn deploy(context: &Context, args: &DeployArgs) -> Result<()> {
     let files = find_files(&folder)?;
     let platform = context.platform(&client).await?;
     let files = hash(context, &folder, files).await?;
-    let no_project = Project::default();
-    let project = context.project.as_ref().unwrap_or(&no_project);
     let deployment = Deployer {
         output: context.output,
         client: &client,
         platform: &platform,
         options: DeployOptions {
-            branch: Some(project.branch(args.branch.as_deref())),
+            branch: Some(context.branch(args.branch.as_deref())),
             message: args.message.clone(),
             ..DeployOptions::default()
         },

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use core_client::types::deployment::{Deployment, DeploymentFilter, DeploymentStatus, PRODUCTION};
+use core_client::types::deployment::{Deployment, DeploymentFilter, DeploymentStatus};
 use core_client::{Client, PageQuery};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(crate) async fn list(context: &Context, args: DeploymentsArgs) -> Result<()>
     let client = context.client()?;
     let platform = context.platform(&client).await?;
     let filter = DeploymentFilter {
-        branch: args.branch,
+        branch: args.branch.map(|branch| context.branch(Some(&branch))),
         status: args.status,
         page: PageQuery {
             limit: Some(args.limit),
@@ -70,8 +70,8 @@ pub(crate) async fn open_site(context: &Context, args: &OpenArgs) -> Result<()> 
             })?
         }
         None => {
-            let branch = args.branch.as_deref().unwrap_or(PRODUCTION);
-            find_live(&client, &platform, branch).await?
+            let branch = context.branch(args.branch.as_deref());
+            find_live(&client, &platform, &branch).await?
         }
     };
     let url = match &args.deployment {

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use core_client::Secret;
 
 use crate::failure::{Failure, Result};
-
-/// Maximum length of a name.
-const MAX_NAME_LENGTH: usize = 128;
+use crate::inputs::check_secret_name;
 
 /// Maximum length of a value in bytes.
-const MAX_VALUE_BYTES: usize = 5120;
+pub(crate) const MAX_VALUE_BYTES: usize = 5120;
 
 /// Maximum number of secrets of one request, which sets all or none.
-const MAX_SECRETS: usize = 100;
+pub(crate) const MAX_SECRETS: usize = 100;
 
 /// Parses a file. A line is empty, a comment that begins with `#`, or `NAME=VALUE` with or without `export`. Values in
 /// double quotes have the escapes `\n`, `\t`, `\"` and `\\`; values in single quotes have none. If a name occurs more than
 /// once, the last value wins.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Secret>> {
     let mut secrets = BTreeMap::new();
+    // Editors on Windows begin files with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -33,8 +33,11 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Secret>> {
             .split_once('=')
             .ok_or_else(|| at_line("it is not NAME=VALUE."))?;
         let name = name.trim_end();
-        let value = unquote(value.trim()).ok_or_else(|| at_line("the quote is not closed."))?;
-        check(name, &value).map_err(|problem| at_line(&problem))?;
+        let at_line = |problem: String| at_line(&format!("{problem}."));
+        check_secret_name(name).map_err(at_line)?;
+        let value = unquote(value.trim()).map_err(|problem| at_line(problem.to_owned()))?;
+        check_value(&value)
+            .map_err(|problem| at_line(format!("the value of {name} is invalid: {problem}")))?;
         secrets.insert(name.to_owned(), Secret::new(value));
     }
     if secrets.is_empty() {
@@ -49,44 +52,44 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Secret>> {
     Ok(secrets)
 }
 
-fn unquote(value: &str) -> Option<String> {
-    if let Some(quoted) = value.strip_prefix('\'') {
-        return quoted.strip_suffix('\'').map(str::to_owned);
-    }
-    let Some(quoted) = value.strip_prefix('"') else {
+/// Returns a value without its quotes and the comment after it.
+fn unquote(value: &str) -> std::result::Result<String, &'static str> {
+    let Some(quote) = value.chars().next().filter(|c| matches!(c, '\'' | '"')) else {
         let comment = value.find(" #").unwrap_or(value.len());
-        return Some(value[..comment].trim_end().to_owned());
+        return Ok(value[..comment].trim_end().to_owned());
     };
     let mut text = String::new();
-    let mut characters = quoted.chars();
+    let mut characters = value.chars();
+    characters.next();
     loop {
-        match characters.next()? {
-            '"' => return Some(text),
-            '\\' => match characters.next()? {
-                'n' => text.push('\n'),
-                't' => text.push('\t'),
-                other => text.push(other),
+        match characters.next() {
+            None => return Err("the quote is not closed"),
+            Some(end) if end == quote => break,
+            Some('\\') if quote == '"' => match characters.next() {
+                None => return Err("the quote is not closed"),
+                Some('n') => text.push('\n'),
+                Some('t') => text.push('\t'),
+                Some(other) => text.push(other),
             },
-            other => text.push(other),
+            Some(other) => text.push(other),
         }
     }
+    let after = characters.as_str();
+    if after.trim().is_empty() || (after.starts_with(' ') && after.trim_start().starts_with('#')) {
+        return Ok(text);
+    }
+    Err("there is text after the closing quote")
 }
 
-/// Returns the reason why a secret is not valid.
-pub(crate) fn check(name: &str, value: &str) -> std::result::Result<(), String> {
-    let is_allowed = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    let begins_with_letter = name.starts_with(|c: char| c.is_ascii_uppercase());
-    if !begins_with_letter || name.len() > MAX_NAME_LENGTH || !name.chars().all(is_allowed) {
-        return Err(format!(
-            "{name:?} is not a valid name. Use upper-case letters, digits and underscores, and begin with a letter."
-        ));
+/// Checks the value of a secret. Returns the reason why it is invalid.
+pub(crate) fn check_value(value: &str) -> std::result::Result<(), String> {
+    match value.len() {
+        0 => Err("it is empty".to_owned()),
+        1..=MAX_VALUE_BYTES => Ok(()),
+        length => Err(format!(
+            "it has {length} bytes; the maximum is {MAX_VALUE_BYTES}"
+        )),
     }
-    if value.is_empty() || value.len() > MAX_VALUE_BYTES {
-        return Err(format!(
-            "the value of {name} must have 1 to {MAX_VALUE_BYTES} bytes."
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -123,6 +126,10 @@ mod tests {
             "A=1\nhunter2",
             "A=1\nB=\"hunter2",
             "A=1\nB=",
+            "A=1\nB='hunter2",
+            "A=1\nB='a' hunter2",
+            "A=1\nB=\"a\"hunter2",
+            "A=1\nhunter2=",
         ] {
             let failure = parse(text).unwrap_err().to_string();
             assert!(
@@ -130,6 +137,14 @@ mod tests {
                 "{failure}"
             );
         }
+    }
+
+    #[test]
+    fn a_comment_may_follow_a_quoted_value() {
+        assert_eq!(
+            values("\u{feff}A='x' # one\nB=\"y # z\"\n"),
+            [("A", "x"), ("B", "y # z")].map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 
     #[test]

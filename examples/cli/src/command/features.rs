@@ -1,12 +1,12 @@
 //! Lists, activates and deactivates features.
 
-use std::fs;
 use std::path::Path;
 
 use core_client::types::feature::{ActivateFeature, Feature};
 use serde_json::{Map, Value};
 
 use crate::args::FeaturesCommand;
+use crate::config::files::read_input;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::confirm;
@@ -34,8 +34,7 @@ pub(crate) async fn run(context: &Context, command: Option<FeaturesCommand>) -> 
 }
 
 fn read_config(path: &Path) -> Result<Map<String, Value>> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::io(&format!("read {}", path.display()), &error))?;
+    let text = read_input(path)?;
     serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format!("{} is no JSON object: {error}.", path.display())))
 }

@@ -5,7 +5,7 @@ pub(crate) mod completions;
 mod deploy;
 mod deployments;
 mod domains;
-mod dotenv;
+pub(crate) mod dotenv;
 mod features;
 mod follow;
 mod jobs;

@@ -1,8 +1,7 @@
 //! Sets, lists and deletes secrets.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use core_client::Secret;
@@ -11,13 +10,12 @@ use serde_json::json;
 
 use super::dotenv;
 use crate::args::SecretsCommand;
+use crate::config::files::{read_input, read_limited};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::inputs::check_secret_name;
 use crate::output::{ask_secretly, confirm};
 use crate::text::{or_dash, short_time};
-
-/// Maximum number of bytes of an input: more than 100 secrets of the maximum size.
-const MAX_INPUT_BYTES: u64 = 1024 * 1024;
 
 /// Runs a command about secrets.
 pub(crate) async fn run(context: &Context, command: SecretsCommand) -> Result<()> {
@@ -29,7 +27,7 @@ pub(crate) async fn run(context: &Context, command: SecretsCommand) -> Result<()
             scope,
         } => {
             let secrets = match (name, env_file) {
-                (_, Some(file)) => dotenv::parse(&read_file(&file)?)?,
+                (_, Some(file)) => dotenv::parse(&read_input(&file)?)?,
                 (Some(name), None) => one_secret(name, from_file.as_deref())?,
                 (None, None) => return Err(Failure::usage("Name the secret.")),
             };
@@ -43,32 +41,35 @@ pub(crate) async fn run(context: &Context, command: SecretsCommand) -> Result<()
 }
 
 fn one_secret(name: String, file: Option<&Path>) -> Result<BTreeMap<String, Secret>> {
+    check_name(&name)?;
     let value = match file {
-        Some(file) => read_file(file)?,
+        Some(file) => read_input(file)?,
         None if io::stdin().is_terminal() => ask_secretly(&format!("Value of {name}: "))?,
         None => read_limited(io::stdin().lock())
-            .map_err(|error| Failure::io("read the value", &error))?,
+            .map_err(|error| Failure::unreadable(Path::new("standard input"), &error))?,
     };
     // Editors and `echo` end the last line.
     let value = value.strip_suffix('\n').map_or(value.as_str(), |line| {
         line.strip_suffix('\r').unwrap_or(line)
     });
-    dotenv::check(&name, value).map_err(Failure::usage)?;
+    dotenv::check_value(value)
+        .map_err(|problem| Failure::usage(format!("The value of {name} is invalid: {problem}.")))?;
     Ok(BTreeMap::from([(name, Secret::new(value))]))
 }
 
-fn read_file(path: &Path) -> Result<String> {
-    let text = fs::File::open(path).and_then(read_limited);
-    text.map_err(|error| Failure::io(&format!("read {}", path.display()), &error))
-}
-
-fn read_limited(reader: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    let limit = MAX_INPUT_BYTES;
-    if reader.take(limit).read_to_string(&mut text)? as u64 == limit {
-        return Err(io::Error::other("it is too long"));
+/// Checks the name before a value is read. The message does not quote a value that was appended to it.
+fn check_name(name: &str) -> Result<()> {
+    if let Some((name, _)) = name.split_once('=')
+        && check_secret_name(name).is_ok()
+    {
+        return Err(
+            Failure::usage("NAME must not contain the value.").hint(format!(
+                "Pass the value on standard input: core-cli secrets set {name} <FILE"
+            )),
+        );
     }
-    Ok(text)
+    check_secret_name(name)
+        .map_err(|problem| Failure::usage(format!("NAME is invalid: {problem}.")))
 }
 
 async fn set(
@@ -104,6 +105,7 @@ async fn list(context: &Context, resource: Option<&str>) -> Result<()> {
 }
 
 async fn delete(context: &Context, name: &str, resource: Option<&str>) -> Result<()> {
+    check_name(name)?;
     let client = context.client()?;
     let platform = context.platform(&client).await?;
     confirm(context.yes, &format!("Delete the secret {name}?"))?;

@@ -1,6 +1,5 @@
 //! Activates stacks.
 
-use core_client::types::environment::Environment;
 use core_client::types::job::JobPlan;
 use core_client::types::stack::ActivateStack;
 
@@ -39,7 +38,7 @@ pub(crate) async fn run(context: &Context, command: StacksCommand) -> Result<()>
         platform_id,
         stack_id: stack,
         stack_version,
-        environment: environment.map(Environment::from),
+        environment,
         entity_id: entity,
     };
     if dry_run {

@@ -1,8 +1,10 @@
 //! Files that only their owner may read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
+
+use crate::failure::{Failure, Result};
 
 /// Creates a folder and those above it, for their owner only.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
@@ -64,6 +66,25 @@ pub(crate) fn read_optional(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Maximum size of an input file in bytes: more than 100 secrets of the maximum size.
+const MAX_INPUT_BYTES: u64 = 1024 * 1024;
+
+/// Returns the content of a file that the person named.
+pub(crate) fn read_input(path: &Path) -> Result<String> {
+    let text = File::open(path).and_then(read_limited);
+    text.map_err(|error| Failure::unreadable(path, &error))
+}
+
+/// Returns the text of a reader, which must not be longer than an input may be.
+pub(crate) fn read_limited(reader: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    let length = reader.take(MAX_INPUT_BYTES + 1).read_to_string(&mut text)?;
+    if length as u64 > MAX_INPUT_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// Deletes a file. Returns whether it existed.

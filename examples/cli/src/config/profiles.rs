@@ -11,9 +11,6 @@ use crate::failure::{Failure, Result};
 /// The profile that is used if none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
 
-/// Maximum length of a profile's name.
-const MAX_NAME_LENGTH: usize = 64;
-
 /// The profiles of a person, in `config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,8 +35,7 @@ impl Profiles {
     /// Reads the profiles from the configuration folder.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = path(folder);
-        let text = read_optional(&path)
-            .map_err(|error| Failure::io(&format!("read {}", path.display()), &error))?;
+        let text = read_optional(&path).map_err(|error| Failure::unreadable(&path, &error))?;
         let Some(text) = text else {
             return Ok(Self::default());
         };
@@ -47,6 +43,11 @@ impl Profiles {
             Failure::usage(format!("{} is invalid:\n{error}", path.display()))
                 .hint("Correct the line, or delete the file.")
         })
+    }
+
+    /// Returns whether a profile exists.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.profiles.contains_key(name)
     }
 
     /// Returns a profile; an empty one if it does not exist.
@@ -67,18 +68,6 @@ impl Profiles {
 
 fn path(folder: &Path) -> PathBuf {
     folder.join("config.toml")
-}
-
-/// Checks the name of a profile, which is also the name of a file.
-pub(crate) fn check_profile_name(name: &str) -> Result<()> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if name.is_empty() || name.len() > MAX_NAME_LENGTH || !name.chars().all(is_plain) {
-        return Err(
-            Failure::usage(format!("{name:?} is not a valid profile name."))
-                .hint("Use up to 64 letters, digits, dashes and underscores."),
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -103,13 +92,5 @@ mod tests {
         assert_eq!(profiles.get("a"), profile("http://a"));
         assert_eq!(profiles.get("b"), profile("http://b"));
         assert_eq!(profiles.get("c"), Profile::default());
-    }
-
-    #[test]
-    fn names_that_are_no_file_names_are_refused() {
-        assert!(check_profile_name("staging-2").is_ok());
-        for name in ["", "../x", "a b", "\u{e4}"] {
-            assert!(check_profile_name(name).is_err(), "{name}");
-        }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::files::read_optional;
 use crate::failure::{Failure, Result};
+use crate::inputs::{parse_branch, parse_platform, parse_profile_name, parse_url};
 
 /// The name of the file.
 pub(crate) const FILE_NAME: &str = "core.toml";
@@ -35,8 +36,7 @@ impl Project {
     pub(crate) fn find(folder: &Path) -> Result<Option<Self>> {
         for folder in folder.ancestors() {
             let path = folder.join(FILE_NAME);
-            let text = read_optional(&path)
-                .map_err(|error| Failure::io(&format!("read {}", path.display()), &error))?;
+            let text = read_optional(&path).map_err(|error| Failure::unreadable(&path, &error))?;
             if let Some(text) = text {
                 let mut project = Self::parse(&text, &path)?;
                 folder.clone_into(&mut project.folder);
@@ -48,10 +48,38 @@ impl Project {
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
         // The message of the parser has the line and the known keys.
-        toml::from_str(text).map_err(|error| {
+        let project: Self = toml::from_str(text).map_err(|error| {
             Failure::usage(format!("{} is invalid:\n{error}", path.display()))
                 .hint("The keys are platform, profile, api_url, site and production_branch.")
-        })
+        })?;
+        project.check().map_err(|(key, problem)| {
+            Failure::usage(format!(
+                "The value of {key} in {} is invalid: {problem}.",
+                path.display()
+            ))
+            .hint("Correct the value, or delete the line.")
+        })?;
+        Ok(project)
+    }
+
+    /// Checks the values. Returns the key of the first invalid one, and the reason.
+    fn check(&self) -> std::result::Result<(), (&'static str, String)> {
+        type Parse = fn(&str) -> std::result::Result<String, String>;
+        let values: [(_, &Option<String>, Parse); 4] = [
+            ("platform", &self.platform, parse_platform),
+            ("profile", &self.profile, parse_profile_name),
+            ("api_url", &self.api_url, parse_url),
+            ("production_branch", &self.production_branch, parse_branch),
+        ];
+        for (key, value, parse) in values {
+            if let Some(value) = value {
+                parse(value).map_err(|problem| (key, problem))?;
+            }
+        }
+        match &self.site {
+            Some(site) if site.as_os_str().is_empty() => Err(("site", "it is empty".to_owned())),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the folder with the built site.

@@ -32,8 +32,7 @@ impl Exclusions {
     /// Reads the patterns of a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE_NAME);
-        let text = read_optional(&path)
-            .map_err(|error| Failure::io(&format!("read {}", path.display()), &error))?;
+        let text = read_optional(&path).map_err(|error| Failure::unreadable(&path, &error))?;
         Self::parse(folder, text.as_deref().unwrap_or_default())
     }
 

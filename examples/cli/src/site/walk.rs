@@ -8,7 +8,13 @@ use std::time::SystemTime;
 use unicode_normalization::UnicodeNormalization;
 
 use super::exclusions::Exclusions;
-use crate::failure::{Failure, FailureKind, Result};
+use crate::failure::{Failure, Result};
+
+/// Maximum number of files of a site.
+pub(crate) const MAX_FILES: usize = 20_000;
+
+/// Maximum length of a path inside a site in bytes.
+pub(crate) const MAX_PATH_BYTES: usize = 1024;
 
 /// The page that every site has at its root.
 const FRONT_PAGE: &str = "index.html";
@@ -33,13 +39,17 @@ pub(crate) struct LocalFile {
 /// Symbolic links to files inside the folder count as files. Links that lead out of the folder and links to folders are
 /// refused, because an archive cannot have them and a site without them would be incomplete.
 pub(crate) fn find_files(folder: &Path) -> Result<Vec<LocalFile>> {
-    let root = fs::canonicalize(folder).map_err(|error| {
-        Failure::new(
-            FailureKind::Usage,
-            format!("Failed to open the folder {}: {error}.", folder.display()),
-        )
+    let refuse = |problem: &str| {
+        Failure::usage(format!(
+            "Failed to open the folder {}: {problem}.",
+            folder.display()
+        ))
         .hint("Name the folder with the built site: core-cli deploy DIR")
-    })?;
+    };
+    let root = fs::canonicalize(folder).map_err(|error| refuse(&error.to_string()))?;
+    if !root.is_dir() {
+        return Err(refuse("it is not a folder"));
+    }
     let walk = Walk {
         exclusions: Exclusions::read(&root)?,
         root,
@@ -47,6 +57,12 @@ pub(crate) fn find_files(folder: &Path) -> Result<Vec<LocalFile>> {
     let mut files = Vec::new();
     walk.visit(&walk.root.clone(), "", &mut files)?;
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    if let Some([_, second]) = files.array_windows().find(|[a, b]| a.path == b.path) {
+        let what = format!("Two files of the site have the path {:?}.", second.path);
+        return Err(
+            Failure::usage(what).hint("Rename one: their names differ only in their encoding.")
+        );
+    }
     if !files.iter().any(|file| file.path == FRONT_PAGE) {
         let what = format!("{} has no {FRONT_PAGE}.", folder.display());
         return Err(Failure::usage(what).hint(
@@ -84,7 +100,9 @@ impl Walk {
                 entry.metadata().map_err(unreadable)?
             };
             if metadata.is_file() {
-                files.push(local_file(format!("{prefix}{name}"), source, &metadata));
+                let path = format!("{prefix}{name}");
+                check_limits(&path, files.len())?;
+                files.push(local_file(path, source, &metadata));
             } else {
                 let what = format!("{} is neither a file nor a folder.", source.display());
                 return Err(Failure::usage(what)
@@ -112,6 +130,20 @@ impl Walk {
             _ => refuse("does not lead to a file"),
         }
     }
+}
+
+/// Refuses a file that the server would refuse, `count` files after the first.
+fn check_limits(path: &str, count: usize) -> Result<()> {
+    if count >= MAX_FILES {
+        let what = format!("The site has more than {MAX_FILES} files.");
+        return Err(Failure::usage(what).hint("Leave files out with lines in .coreignore."));
+    }
+    if path.len() > MAX_PATH_BYTES {
+        let what = format!("The path {path:?} has more than {MAX_PATH_BYTES} bytes.");
+        return Err(Failure::usage(what)
+            .hint("Rename its folders, or leave it out with a line in .coreignore."));
+    }
+    Ok(())
 }
 
 /// Returns the name of a file or folder in normal form.
@@ -151,6 +183,7 @@ fn inode(_: &Metadata) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::FailureKind;
 
     /// Creates a folder with files of these paths.
     fn site(paths: &[&str]) -> tempfile::TempDir {
