@@ -173,6 +173,25 @@ fn the_production_branch_and_the_folder_come_from_core_toml() {
 }
 
 #[test]
+fn the_production_branch_is_listed_and_opened_as_production() {
+    let (program, server) = (Program::new(), releasing_server());
+    program.write("core.toml", "production_branch = \"main\"\n");
+    program
+        .run_at(&server, &["deployments", "--branch", "main"])
+        .expect(0);
+    program
+        .run_at(&server, &["open", "--branch", "main"])
+        .expect(0);
+    for request in server.requests() {
+        assert!(
+            request.target.contains("branch=production"),
+            "{}",
+            request.target
+        );
+    }
+}
+
+#[test]
 fn without_a_plan_nothing_is_sent() {
     for (status, code, exit) in [
         (404, "NOT_FOUND", 3),
