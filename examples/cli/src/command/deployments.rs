@@ -101,13 +101,31 @@ pub(crate) async fn open_site(context: &Context, args: &OpenArgs) -> Result<()> 
 /// Returns the deployment that visitors of a branch see.
 pub(crate) async fn find_live(client: &Client, platform: &str, branch: &str) -> Result<Deployment> {
     let found = find_active(client, platform, branch, |deployment| deployment.is_live).await?;
-    found.ok_or_else(|| {
-        Failure::new(
-            FailureKind::NotFound,
-            format!("The branch {branch} has no live deployment."),
-        )
-        .hint("Deploy the site first: core-cli deploy DIR")
+    found.ok_or_else(|| no_live_deployment(branch))
+}
+
+/// Creates the failure of a command that needs a live deployment.
+pub(crate) fn no_live_deployment(branch: &str) -> Failure {
+    Failure::new(
+        FailureKind::NotFound,
+        format!("The branch {branch} has no live deployment."),
+    )
+    .hint("Deploy the site first: core-cli deploy DIR")
+}
+
+/// Returns the newest successful deployments of a branch, newest first.
+pub(crate) async fn list_active(
+    client: &Client,
+    platform: &str,
+    branch: &str,
+) -> Result<Vec<Deployment>> {
+    let mut deployments = Vec::new();
+    find_active(client, platform, branch, |deployment| {
+        deployments.push(deployment.clone());
+        false
     })
+    .await?;
+    Ok(deployments)
 }
 
 /// Returns the newest successful deployment of a branch for which a function returns `true`.

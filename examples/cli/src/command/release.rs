@@ -1,9 +1,11 @@
 //! Decides which deployment is live: rollback, promotion, pins.
 
+use std::collections::HashMap;
+
 use core_client::Client;
 use core_client::types::deployment::{Deployment, PRODUCTION};
 
-use super::deployments::{find_active, find_live};
+use super::deployments::{find_active, find_live, list_active, no_live_deployment};
 use super::follow::report_deployment;
 use crate::args::{PromoteArgs, RollbackArgs};
 use crate::context::Context;
@@ -39,26 +41,39 @@ pub(crate) async fn roll_back(context: &Context, args: &RollbackArgs) -> Result<
     report_deployment(context, &client, &platform, &queued, args.no_wait).await
 }
 
-/// Returns the deployment to production before the live one. A live rollback counts as the deployment whose content it
-/// repeats, so that repeated rollbacks go further back.
+/// Returns the deployment to production before the live one.
 async fn find_earlier(client: &Client, platform: &str) -> Result<Deployment> {
-    let live = find_live(client, platform, PRODUCTION).await?;
-    let position = live.source_deployment_id.unwrap_or(live.deployment_id);
-    let mut has_passed = false;
-    let earlier = find_active(client, platform, PRODUCTION, |deployment| {
-        if deployment.deployment_id == position {
-            has_passed = true;
-            return false;
-        }
-        has_passed && deployment.source_deployment_id.is_none()
-    });
-    earlier.await?.ok_or_else(|| {
-        Failure::new(
+    let mut deployments = list_active(client, platform, PRODUCTION).await?;
+    match position_before_live(&deployments)? {
+        Some(position) => Ok(deployments.swap_remove(position)),
+        None => Err(Failure::new(
             FailureKind::NotFound,
             "There is no deployment before the live one.",
         )
-        .hint("Name one: core-cli rollback ID. `core-cli deployments` lists them.")
-    })
+        .hint("Name one: core-cli rollback ID. `core-cli deployments` lists them.")),
+    }
+}
+
+/// Returns the position of the deployment before the live one in a list, newest first. A rollback counts as the deployment
+/// whose content it repeats, so that repeated rollbacks go further back. A promotion has a source too, but on another
+/// branch, and counts as a deployment of its own.
+fn position_before_live(deployments: &[Deployment]) -> Result<Option<usize>> {
+    let live = deployments
+        .iter()
+        .position(|deployment| deployment.is_live)
+        .ok_or_else(|| no_live_deployment(PRODUCTION))?;
+    let positions: HashMap<_, _> = deployments
+        .iter()
+        .enumerate()
+        .map(|(position, deployment)| (deployment.deployment_id.as_str(), position))
+        .collect();
+    let repeated = |deployment: &Deployment| {
+        let source = deployment.source_deployment_id.as_deref()?;
+        positions.get(source).copied()
+    };
+    let position = repeated(&deployments[live]).unwrap_or(live);
+    let mut earlier = position + 1..deployments.len();
+    Ok(earlier.find(|position| repeated(&deployments[*position]).is_none()))
 }
 
 /// Makes a preview live.
@@ -134,4 +149,63 @@ fn explain(error: core_client::Error) -> Failure {
         "Another deployment is in progress. `core-cli deployments` lists it; try again when it has ended."
     };
     Failure::from(error).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns the id of the deployment before the live one. Each deployment has an id and a source; the first is live.
+    fn before_live(deployments: &[(&str, Option<&str>)]) -> Option<String> {
+        let deployment = |(position, (id, source)): (usize, &(&str, Option<&str>))| {
+            let value = json!({
+                "deploymentId": id, "status": "active", "branch": "production", "projectName": "site", "url": null,
+                "permalink": null, "message": null, "errorMessage": null, "cfDeploymentId": null, "fileCount": 1,
+                "totalBytes": 1, "userId": "u", "sourceDeploymentId": source, "isLive": position == 0,
+                "isPinned": false, "startedAt": null, "completedAt": null, "createdAt": 0,
+            });
+            serde_json::from_value(value).unwrap()
+        };
+        let list: Vec<_> = deployments.iter().enumerate().map(deployment).collect();
+        let position = position_before_live(&list).unwrap()?;
+        Some(list[position].deployment_id.clone())
+    }
+
+    #[test]
+    fn the_deployment_before_the_live_content_is_found() {
+        for (list, expected) in [
+            (&[("d2", None), ("d1", None)][..], Some("d1")),
+            (&[("d1", None)], None),
+            // A rollback to d2.
+            (
+                &[("r", Some("d2")), ("d3", None), ("d2", None), ("d1", None)],
+                Some("d1"),
+            ),
+            (&[("r", Some("d1")), ("d2", None), ("d1", None)], None),
+            // A rollback among the earlier ones.
+            (
+                &[("d3", None), ("r", Some("d1")), ("d2", None), ("d1", None)],
+                Some("d2"),
+            ),
+            // Promotions of previews.
+            (&[("p", Some("preview")), ("d1", None)], Some("d1")),
+            (
+                &[("d2", None), ("p", Some("preview")), ("d1", None)],
+                Some("p"),
+            ),
+            (
+                &[
+                    ("r", Some("p")),
+                    ("d2", None),
+                    ("p", Some("preview")),
+                    ("d1", None),
+                ],
+                Some("d1"),
+            ),
+        ] {
+            assert_eq!(before_live(list).as_deref(), expected, "{list:?}");
+        }
+    }
 }
