@@ -227,6 +227,16 @@ fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
     routes.iter().map(read).collect()
 }
 
+/// Returns the metadata; `None` unless both URLs are configured.
+fn resource_metadata(config: &GatewayConfig) -> Result<Option<ResourceMetadata>, ConfigError> {
+    let (Some(url), Some(issuer)) = (&config.public_url, &config.authorization_server) else {
+        return Ok(None);
+    };
+    ResourceMetadata::new(url, issuer)
+        .map(Some)
+        .map_err(|(setting, problem)| error(setting, problem))
+}
+
 fn cors(config: &GatewayConfig) -> Result<CorsPolicy, ConfigError> {
     Origins::parse(&config.allowed_origins).map_err(|problem| error("allowed_origins", problem))?;
     Ok(CorsPolicy::new(
@@ -293,7 +303,7 @@ impl TryFrom<GatewayConfig> for Settings {
             return Err(error("session_cache", "must be 5 seconds or less"));
         }
         let cors = cors(&config)?;
-        let resource_metadata = ResourceMetadata::of(&config)?;
+        let resource_metadata = resource_metadata(&config)?;
         Ok(Self {
             resource_metadata,
             service_key: service_key(config.service_key)?,

@@ -5,13 +5,15 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Response, Uri};
 use serde::Serialize;
 
-use super::config::{ConfigError, GatewayConfig};
 use super::exchange::Outcome;
 use super::refusal::Refusal;
 use crate::kernel::{Body, bytes_body, own_value};
 
 /// The path of the document.
 const PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// The setting with the public URL of the gateway.
+const PUBLIC_URL: &str = "public_url";
 
 /// The name of the API for people.
 const NAME: &str = "Platform Control API";
@@ -36,13 +38,12 @@ pub(crate) struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Returns the metadata; `None` unless the configuration has both URLs.
-    pub(crate) fn of(config: &GatewayConfig) -> Result<Option<Self>, ConfigError> {
-        let (Some(resource), Some(issuer)) = (&config.public_url, &config.authorization_server)
-        else {
-            return Ok(None);
-        };
-        let resource = check_url("public_url", resource)?;
+    /// Creates the metadata from the public URLs of the gateway and of IAM.
+    ///
+    /// # Errors
+    /// The name of the setting that is invalid, and the reason.
+    pub(crate) fn new(public_url: &str, issuer: &str) -> Result<Self, (&'static str, String)> {
+        let resource = check_url(PUBLIC_URL, public_url)?;
         let issuer = check_url("authorization_server", issuer)?;
         let document = Document {
             resource,
@@ -50,14 +51,12 @@ impl ResourceMetadata {
             bearer_methods_supported: ["header"],
             resource_name: NAME,
         };
-        let document = serde_json::to_vec(&document).map_err(|error| ConfigError {
-            setting: "public_url",
-            problem: error.to_string(),
-        })?;
-        Ok(Some(Self {
+        let document =
+            serde_json::to_vec(&document).map_err(|error| (PUBLIC_URL, error.to_string()))?;
+        Ok(Self {
             document: document.into(),
             challenge: own_value(format!("Bearer resource_metadata=\"{resource}{PATH}\"")),
-        }))
+        })
     }
 
     /// Returns the document. Caches may use it for five minutes.
@@ -84,21 +83,19 @@ pub(super) fn answer(metadata: Option<&ResourceMetadata>, method: &Method) -> Ou
 
 /// Returns a URL without the slash at its end. It must be `http` or `https` with a host. IAM may have a path, because an
 /// embedding program can mount it below one; the gateway cannot.
-fn check_url<'u>(setting: &'static str, url: &'u str) -> Result<&'u str, ConfigError> {
+fn check_url<'u>(setting: &'static str, url: &'u str) -> Result<&'u str, (&'static str, String)> {
     let fits = url.parse::<Uri>().is_ok_and(|uri| {
         let authority = uri.authority().map(http::uri::Authority::as_str);
         matches!(uri.scheme_str(), Some("http" | "https"))
             && authority.is_some_and(|authority| !authority.contains('@'))
-            && (setting != "public_url" || uri.path() == "/")
+            && (setting != PUBLIC_URL || uri.path() == "/")
             && uri.query().is_none()
             && !url.contains('#')
     });
     if fits {
         Ok(url.trim_end_matches('/'))
     } else {
-        Err(ConfigError {
-            setting,
-            problem: format!("{url:?} must have the form https://host or https://host:port"),
-        })
+        let problem = format!("{url:?} must have the form https://host or https://host:port");
+        Err((setting, problem))
     }
 }

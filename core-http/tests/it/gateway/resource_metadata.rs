@@ -8,7 +8,7 @@ use super::world::{World, anonymous, config, session_request};
 
 const PATH: &str = "/.well-known/oauth-protected-resource";
 
-fn published() -> GatewayConfig {
+fn config_with_urls() -> GatewayConfig {
     GatewayConfig {
         public_url: Some("https://api.example.org/".to_owned()),
         authorization_server: Some("https://iam.example.org".to_owned()),
@@ -18,7 +18,7 @@ fn published() -> GatewayConfig {
 
 #[tokio::test]
 async fn the_document_names_the_gateway_and_iam_without_a_credential() {
-    let world = World::with(published());
+    let world = World::with(config_with_urls());
     let document = world.send(anonymous(PATH).build()).await.expect(200);
     let expected = json!({
         "resource": "https://api.example.org",
@@ -36,7 +36,7 @@ async fn the_document_names_the_gateway_and_iam_without_a_credential() {
 
 #[tokio::test]
 async fn only_reading_methods_are_supported() {
-    let world = World::with(published());
+    let world = World::with(config_with_urls());
     let head = anonymous(PATH).method(Method::HEAD).build();
     let _ = world.send(head).await.expect(200);
     let post = world
@@ -52,11 +52,11 @@ async fn without_a_public_url_there_is_no_document() {
         config(),
         GatewayConfig {
             public_url: None,
-            ..published()
+            ..config_with_urls()
         },
         GatewayConfig {
             authorization_server: None,
-            ..published()
+            ..config_with_urls()
         },
     ] {
         let world = World::with(config);
@@ -70,7 +70,7 @@ async fn without_a_public_url_there_is_no_document() {
 
 #[tokio::test]
 async fn every_401_of_the_gateway_names_the_document() {
-    let world = World::with(published());
+    let world = World::with(config_with_urls());
     let missing = anonymous("/api/v1/platforms");
     let wrong = anonymous("/api/v1/platforms").header("authorization", "Bearer wrong");
     let malformed = anonymous("/api/v1/platforms").header("authorization", "Basic eA==");
@@ -100,14 +100,14 @@ fn urls_that_clients_cannot_use_are_refused() {
     ] {
         let config = GatewayConfig {
             public_url: Some(bad.to_owned()),
-            ..published()
+            ..config_with_urls()
         };
         let error = World::refused_setting(config);
         assert!(error.starts_with("public_url: "), "{bad}: {error}");
     }
     let config = GatewayConfig {
         authorization_server: Some("iam.example.org".to_owned()),
-        ..published()
+        ..config_with_urls()
     };
     let error = World::refused_setting(config);
     assert!(error.starts_with("authorization_server: "), "{error}");
