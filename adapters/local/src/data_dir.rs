@@ -340,10 +340,13 @@ impl StagingPath {
     /// Creates a file in a staged folder, with its parent folders. The caller must sync it after writing.
     pub(crate) fn create_file(&self, relative: &str) -> io::Result<File> {
         let path = self.path.join(relative);
-        if let Some(folder) = path.parent() {
-            create_dirs(folder)?;
+        match (create_file(&path), path.parent()) {
+            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+                create_dirs(folder)?;
+                create_file(&path)
+            }
+            (created, _) => created,
         }
-        create_file(&path)
     }
 
     /// Writes and syncs a file in a staged folder, with its parent folders.
@@ -410,7 +413,7 @@ fn private_dir_builder() -> DirBuilder {
 }
 
 #[cfg(not(unix))]
-fn private_dirs() -> DirBuilder {
+fn private_dir_builder() -> DirBuilder {
     DirBuilder::new()
 }
 

@@ -277,14 +277,7 @@ fn write_site(
     }
     drop(seen);
     if !missing.is_empty() {
-        let mut written = WrittenContents::begin(data.stage_dir()?, missing.len())?;
-        site.read(&mut |file, content| {
-            if missing.remove(&file.digest) {
-                written.write(file, content)
-            } else {
-                Ok(())
-            }
-        })?;
+        let written = WrittenContents::write(data, site, &mut missing)?;
         if !missing.is_empty() {
             let count = missing.len();
             let what = format!(

@@ -15,10 +15,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use core_domain::cli::SiteFile;
 use core_domain::kernel::{hex, parse_hex};
-use core_domain::port::{Cause, ResourceRef, SiteStorage};
+use core_domain::port::{Cause, ResourceRef, Site, SiteStorage};
 use core_domain::registry::ResourceType;
 use sha2::{Digest, Sha256};
 
@@ -37,6 +40,15 @@ const LAYOUT: &[u8] = b"2";
 
 /// Size of the copy buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
+
+/// Maximum number of threads that write the contents of one deployment.
+const MAX_THREADS: usize = 4;
+
+/// Maximum size of a content that is written by another thread than the reading one, in bytes.
+const MAX_QUEUED_BYTES: u64 = 64 * 1024;
+
+/// Maximum number of contents in memory that wait for a thread.
+const MAX_QUEUED_CONTENTS: usize = 16;
 
 /// Maximum number of files that are synced one by one. The sync of a file takes about 0.2 ms on a fast disk; the sync of
 /// a file system with ten thousand new files takes 0.1 s.
@@ -77,11 +89,13 @@ impl<'a> SiteContents<'a> {
         is_whole(&self.folder, &entry.digest, entry.size)
     }
 
-    /// Moves written contents to their final paths and makes them durable.
+    /// Moves written contents to their final paths, and makes these durable.
     pub(crate) fn add(&self, written: WrittenContents) -> Result<()> {
-        let (folder, digests) = written.finish()?;
-        for digest in digests {
-            fs::rename(folder.path().join(&digest), self.folder.join(&digest))?;
+        for digest in written.digests {
+            fs::rename(
+                written.folder.path().join(&digest),
+                self.folder.join(&digest),
+            )?;
         }
         self.data.sync(&[KIND, self.project, CONTENT])
     }
@@ -92,32 +106,131 @@ impl<'a> SiteContents<'a> {
 pub(crate) struct WrittenContents {
     folder: StagingPath,
     digests: Vec<String>,
-    sync: ContentSync,
 }
 
 impl WrittenContents {
-    /// Creates an empty set of contents in an empty staged folder, to which `count` contents are written.
-    pub(crate) fn begin(folder: StagingPath, count: usize) -> Result<Self> {
-        Ok(Self {
-            sync: ContentSync::of(&folder, count)?,
-            folder,
-            digests: Vec::new(),
-        })
-    }
-
-    /// Makes the contents durable, and returns their folder and digests.
-    fn finish(self) -> Result<(StagingPath, Vec<String>)> {
-        self.sync.finish()?;
-        Ok((self.folder, self.digests))
-    }
-
-    /// Writes the content of a file.
+    /// Writes the uploaded contents of a site that are in `missing`, and removes them from it. Afterwards they are durable.
+    ///
+    /// This thread reads the site. Other threads write the small contents, because creating a file takes longer than
+    /// reading it from an archive.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if the content does not match the digest of the file.
-    pub(crate) fn write(&mut self, file: &SiteFile, content: &mut dyn Read) -> io::Result<()> {
-        let name = hex(&file.digest);
-        let mut target = self.folder.create_file(&name)?;
+    /// [`io::ErrorKind::InvalidData`] if a content does not match the digest of its file.
+    pub(crate) fn write(
+        data: &DataDir,
+        site: &dyn Site,
+        missing: &mut BTreeSet<[u8; 32]>,
+    ) -> Result<Self> {
+        let folder = data.stage_dir()?;
+        let sync = ContentSync::of(&folder, missing.len())?;
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.min(MAX_THREADS).min(missing.len());
+        let writer = ContentWriter {
+            folder: &folder,
+            sync: &sync,
+        };
+        let mut digests = Vec::with_capacity(missing.len());
+        thread::scope(|scope| {
+            let queue = WriteQueue::start(scope, &writer, threads);
+            let read = site.read(&mut |file, content| {
+                if !missing.remove(&file.digest) {
+                    return Ok(());
+                }
+                digests.push(hex(&file.digest));
+                if file.size > MAX_QUEUED_BYTES {
+                    return writer.write(&file.digest, content);
+                }
+                queue.add(file, content)
+            });
+            // An error of a writer is the cause of the reader's.
+            queue.finish().and(read)
+        })?;
+        sync.finish()?;
+        Ok(Self { folder, digests })
+    }
+}
+
+/// A small content that is written by another thread.
+struct QueuedContent {
+    digest: [u8; 32],
+    bytes: Vec<u8>,
+}
+
+/// The threads that write small contents.
+struct WriteQueue<'scope> {
+    queue: SyncSender<QueuedContent>,
+    writers: Vec<ScopedJoinHandle<'scope, io::Result<()>>>,
+}
+
+impl<'scope> WriteQueue<'scope> {
+    fn start(
+        scope: &'scope Scope<'scope, '_>,
+        writer: &'scope ContentWriter<'_>,
+        threads: usize,
+    ) -> Self {
+        let (queue, queued) = mpsc::sync_channel(MAX_QUEUED_CONTENTS);
+        // The channel is closed when the last writer has ended.
+        let queued = Arc::new(Mutex::new(queued));
+        let start = |_| {
+            let queued = Arc::clone(&queued);
+            scope.spawn(move || writer.write_queued(&queued))
+        };
+        Self {
+            writers: (0..threads).map(start).collect(),
+            queue,
+        }
+    }
+
+    /// Reads a content and adds it to the queue.
+    fn add(&self, file: &SiteFile, content: &mut dyn Read) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(usize::try_from(file.size).unwrap_or_default());
+        content.take(MAX_QUEUED_BYTES + 1).read_to_end(&mut bytes)?;
+        let content = QueuedContent {
+            digest: file.digest,
+            bytes,
+        };
+        let sent = self.queue.send(content);
+        sent.map_err(|_| io::Error::other("the threads that write contents have ended"))
+    }
+
+    /// Waits until all contents are written. Returns the first error of a writer.
+    fn finish(self) -> io::Result<()> {
+        drop(self.queue);
+        let mut outcome = Ok(());
+        for writer in self.writers {
+            let written = writer.join();
+            let written =
+                written.unwrap_or_else(|_| Err(io::Error::other("writing a content panicked")));
+            outcome = outcome.and(written);
+        }
+        outcome
+    }
+}
+
+/// Writes contents to the files of a staged folder.
+#[derive(Debug)]
+struct ContentWriter<'a> {
+    folder: &'a StagingPath,
+    sync: &'a ContentSync,
+}
+
+impl ContentWriter<'_> {
+    /// Writes contents until the queue is closed and empty.
+    fn write_queued(&self, queued: &Mutex<Receiver<QueuedContent>>) -> io::Result<()> {
+        loop {
+            let next = queued.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(QueuedContent { digest, bytes }) = next else {
+                return Ok(());
+            };
+            ensure_unchanged(&digest, Sha256::digest(&bytes).into())?;
+            let mut target = self.folder.create_file(&hex(&digest))?;
+            target.write_all(&bytes)?;
+            self.sync.on_written(&target)?;
+        }
+    }
+
+    fn write(&self, expected: &[u8; 32], content: &mut dyn Read) -> io::Result<()> {
+        let mut target = self.folder.create_file(&hex(expected))?;
         let mut hash = Sha256::new();
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -131,15 +244,17 @@ impl WrittenContents {
                 Err(error) => return Err(error),
             }
         }
-        let digest: [u8; 32] = hash.finalize().into();
-        if digest != file.digest {
-            let what = "a file of the site changed after it was checked";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        }
-        self.sync.on_written(&target)?;
-        self.digests.push(name);
-        Ok(())
+        ensure_unchanged(expected, hash.finalize().into())?;
+        self.sync.on_written(&target)
     }
+}
+
+fn ensure_unchanged(expected: &[u8; 32], digest: [u8; 32]) -> io::Result<()> {
+    if digest == *expected {
+        return Ok(());
+    }
+    let what = "a file of the site changed after it was checked";
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 /// The way in which written contents become durable.
