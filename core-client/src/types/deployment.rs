@@ -70,6 +70,8 @@ pub struct DeploymentPlan {
     pub total_bytes: u64,
     /// Size of the files to send in bytes.
     pub missing_bytes: u64,
+    /// Maximum size of the upload in bytes.
+    pub max_upload_bytes: u64,
 }
 
 /// The options of a deployment.

@@ -83,6 +83,8 @@ struct PlanView {
     total_bytes: u64,
     /// Total size of the missing files in bytes.
     missing_bytes: u64,
+    /// Maximum size of the upload in bytes.
+    max_upload_bytes: u64,
 }
 
 async fn plan(
@@ -109,6 +111,7 @@ async fn plan(
     Ok(Output::new(PlanView {
         plan_id: plan.id,
         expires_at: UnixSeconds(plan.expires_at),
+        max_upload_bytes: service.limits.upload_bytes,
         missing_bytes: missing.clone().map(|file| file.size).sum(),
         missing: missing.map(|file| file.path.clone()).collect(),
         file_count: files.len(),

@@ -129,7 +129,7 @@ impl Deployer<'_> {
                     .hint("The server may be newer than this program; update core-cli."),
             );
         }
-        match self.upload(missing, plan.plan_id.clone()).await {
+        match self.upload(missing, plan).await {
             Ok(queued) => Ok(Some(queued)),
             Err(error) if is_outdated(&error) => Ok(None),
             Err(error) => Err(self.explain(error)),
@@ -139,13 +139,13 @@ impl Deployer<'_> {
     async fn upload(
         &self,
         files: Vec<LocalFile>,
-        plan_id: String,
+        plan: &DeploymentPlan,
     ) -> core_client::Result<QueuedDeployment> {
         let (count, total) = (files.len(), files.iter().map(|file| file.size).sum());
         let progress = Progress::bytes(self.output, "uploading", total);
-        let archive = pack(files, progress.counter());
+        let archive = pack(files, plan.max_upload_bytes, progress.counter());
         let options = DeployOptions {
-            plan_id: Some(plan_id),
+            plan_id: Some(plan.plan_id.clone()),
             ..self.options.clone()
         };
         let outcome = self.client.deploy(self.platform, archive, &options).await;
@@ -173,7 +173,7 @@ impl Deployer<'_> {
                 "Another deployment of {branch} is in progress. `core-cli deployments` lists it; try again when it has ended."
             ),
             Some(413) => {
-                "The site is larger than the server accepts. Leave files out with .coreignore."
+                "The new files of the site are larger than the server accepts at once. Leave files out with .coreignore, or deploy a part of them to a preview first, because the server keeps their contents."
                     .to_owned()
             }
             _ => return error.into(),

@@ -17,6 +17,12 @@ const SAMPLE_FILES: usize = 64;
 /// Maximum number of bytes of each of these files.
 const SAMPLE_BYTES: u64 = 16 * 1024;
 
+/// Size of a block of a tar archive in bytes. Headers have one block, and contents are filled up to whole blocks.
+const TAR_BLOCK: u64 = 512;
+
+/// Size of the path in a header of a tar archive in bytes. A longer path has blocks of its own.
+const TAR_PATH: u64 = 100;
+
 /// The format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArchiveFormat {
@@ -26,8 +32,12 @@ enum ArchiveFormat {
 
 impl ArchiveFormat {
     /// Returns the better format for these files. Compression must save at least a tenth, because it takes longer than
-    /// a fast network. A small site is always compressed. A file that cannot be read is reported when it is sent.
-    fn for_files(files: &[LocalFile]) -> Self {
+    /// a fast network. A small site is always compressed, and so is an archive that would exceed `max_bytes`. A file that
+    /// cannot be read is reported when it is sent.
+    fn for_files(files: &[LocalFile], max_bytes: u64) -> Self {
+        if tar_bytes(files) > max_bytes {
+            return Self::GzippedTar;
+        }
         Self::for_samples(files).unwrap_or(Self::GzippedTar)
     }
 
@@ -55,10 +65,28 @@ impl ArchiveFormat {
     }
 }
 
-/// Creates an upload of files. `on_progress` is called with the number of bytes that were read since its last call. Two
+/// Returns the size of a tar archive of files.
+fn tar_bytes(files: &[LocalFile]) -> u64 {
+    let blocks = |bytes: u64| bytes.div_ceil(TAR_BLOCK);
+    let blocks_of = |file: &LocalFile| {
+        let path = match file.path.len() as u64 {
+            0..=TAR_PATH => 0,
+            long => 1 + blocks(long + 1),
+        };
+        path + 1 + blocks(file.size)
+    };
+    let end = 2;
+    (files.iter().map(blocks_of).sum::<u64>() + end) * TAR_BLOCK
+}
+
+/// Creates an upload of files, which the server refuses if it is larger than `max_bytes`. `on_progress` is called with the number of bytes that were read since its last call. Two
 /// archives of the same files are equal, so that an upload can be repeated.
-pub(crate) fn pack(files: Vec<LocalFile>, on_progress: Arc<dyn Fn(u64) + Send + Sync>) -> Upload {
-    let format = ArchiveFormat::for_files(&files);
+pub(crate) fn pack(
+    files: Vec<LocalFile>,
+    max_bytes: u64,
+    on_progress: Arc<dyn Fn(u64) + Send + Sync>,
+) -> Upload {
+    let format = ArchiveFormat::for_files(&files, max_bytes);
     let files = Arc::new(files);
     let write = move |body: &mut dyn Write| write(&files, format, &*on_progress, body);
     Upload::from_writer(format.content_type(), write)
@@ -135,6 +163,8 @@ mod tests {
     use super::*;
     use crate::site::walk::find_files;
 
+    const MAX_BYTES: u64 = 1024 * 1024;
+
     fn archive_of(files: &[LocalFile]) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         write(files, ArchiveFormat::GzippedTar, &|_| {}, &mut bytes)?;
@@ -165,11 +195,16 @@ mod tests {
         assert_eq!(found, ["index.html", long.as_str()]);
     }
 
+    /// Returns a content that compression does not make smaller, different for every seed.
+    fn incompressible(seed: &str) -> Vec<u8> {
+        (0..1_000_u32)
+            .flat_map(|n| Sha256::digest(format!("{seed}{n}")))
+            .collect()
+    }
+
     #[test]
     fn an_archive_is_compressed_unless_its_files_are_compressed_already() {
-        let incompressible: Vec<u8> = (0..1_000_u32)
-            .flat_map(|n| Sha256::digest(n.to_le_bytes()))
-            .collect();
+        let incompressible = incompressible("a");
         for (content, expected) in [
             (&b""[..], ArchiveFormat::GzippedTar),
             (b"<h1>Hello</h1>", ArchiveFormat::GzippedTar),
@@ -181,7 +216,7 @@ mod tests {
             std::fs::write(folder.path().join("index.html"), content).unwrap();
             std::fs::write(folder.path().join("b"), reversed).unwrap();
             let files = find_files(folder.path()).unwrap();
-            assert_eq!(ArchiveFormat::for_files(&files), expected);
+            assert_eq!(ArchiveFormat::for_files(&files, MAX_BYTES), expected);
             let mut bytes = Vec::new();
             write(&files, expected, &|_| {}, &mut bytes).unwrap();
             let body: Box<dyn Read> = match expected {
@@ -191,6 +226,24 @@ mod tests {
             let mut archive = tar::Archive::new(body);
             assert_eq!(archive.entries().unwrap().count(), 2);
         }
+    }
+
+    #[test]
+    fn an_archive_that_would_be_too_large_is_compressed() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["index.html".to_owned(), "b".repeat(100), "c".repeat(101)] {
+            let content = incompressible(&path);
+            std::fs::write(folder.path().join(path), content).unwrap();
+        }
+        let files = find_files(folder.path()).unwrap();
+        let mut bytes = Vec::new();
+        write(&files, ArchiveFormat::Tar, &|_| {}, &mut bytes).unwrap();
+        let size = bytes.len() as u64;
+        assert_eq!(ArchiveFormat::for_files(&files, size), ArchiveFormat::Tar);
+        assert_eq!(
+            ArchiveFormat::for_files(&files, size - 1),
+            ArchiveFormat::GzippedTar
+        );
     }
 
     #[test]

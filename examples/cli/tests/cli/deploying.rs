@@ -24,7 +24,8 @@ fn plan(missing: &[&str]) -> FakeReply {
     FakeReply::json(
         201,
         &json!({
-            "planId": "plan-1", "expiresAt": 1_768_469_400, "missing": missing, "fileCount": 3, "totalBytes": 35, "missingBytes": 7,
+            "planId": "plan-1", "expiresAt": 1_768_469_400, "missing": missing, "fileCount": 3, "totalBytes": 35,
+            "missingBytes": 7, "maxUploadBytes": 1_000_000,
         }),
     )
 }
