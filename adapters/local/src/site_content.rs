@@ -91,11 +91,14 @@ impl<'a> SiteContents<'a> {
 
     /// Moves written contents to their final paths, and makes these durable.
     pub(crate) fn add(&self, written: WrittenContents) -> Result<()> {
-        for digest in written.digests {
-            fs::rename(
-                written.folder.path().join(&digest),
-                self.folder.join(&digest),
-            )?;
+        let staged = written.folder.path();
+        // The contents of the first deployment are moved at once. A folder cannot replace one that is not empty.
+        if fs::rename(staged, &self.folder).is_ok() {
+            self.data.sync(&[KIND, self.project])?;
+        } else {
+            for digest in written.digests {
+                fs::rename(staged.join(&digest), self.folder.join(&digest))?;
+            }
         }
         self.data.sync(&[KIND, self.project, CONTENT])
     }
