@@ -1,7 +1,7 @@
 //! The program in a folder of its own, with an empty configuration.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -112,12 +112,11 @@ impl Program {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
+        let written = child.stdin.take().unwrap().write_all(input.as_bytes());
+        // A program that refuses its command line ends without reading the input.
+        if let Err(error) = written {
+            assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+        }
         child.wait_with_output().unwrap().into()
     }
 
