@@ -220,6 +220,19 @@ impl FakeCloudflare {
         inner.state.pages_assets.file(hash).cloned()
     }
 
+    /// Returns the content that the newest preview of a branch serves at a path.
+    #[must_use]
+    pub fn preview_file(&self, project: &str, branch: &str, path: &str) -> Option<Bytes> {
+        let inner = self.shared.lock();
+        let hash = inner.state.project(project)?.preview(branch)?.get(path)?;
+        inner.state.pages_assets.file(hash).cloned()
+    }
+
+    /// Removes the contents of all Pages deployments that are not live in production, as Cloudflare does after some time.
+    pub fn remove_unused_contents(&self) {
+        self.shared.lock().state.remove_unused_contents();
+    }
+
     /// Returns the values of the variables and secrets of a Pages environment, `production` or `preview`.
     #[must_use]
     pub fn pages_variables(&self, project: &str, environment: &str) -> BTreeMap<String, String> {

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Clock;
 use core_domain::port::{
-    Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject, ResourceLogs,
-    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
-    SiteRedeploy, SiteStorage, SiteUpload,
+    Blobs, Infrastructure, ObjectRequest, OwnedObjects, ProviderError, ProviderObject,
+    ResourceLogs, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    SiteDeployment, SiteRedeploy, SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use tokio::sync::Semaphore;
@@ -20,7 +20,9 @@ use crate::hostname::zone::Zones;
 use crate::hostname::{customer, route};
 use crate::options::{CloudflareAccount, CloudflareOptions, OptionError};
 use crate::ownership::{belongs_to, ensure_name_identifies_owner, ensure_owned};
-use crate::pages::{config, deployment, project, site};
+use crate::pages::receipt::Receipts;
+use crate::pages::site::Sites;
+use crate::pages::{config, deployment, project};
 use crate::worker::script;
 use crate::worker::subdomain::Subdomain;
 use crate::worker::upload::upload;
@@ -47,6 +49,7 @@ pub struct CloudflareInfrastructure {
     zones: Arc<Zones>,
     /// One permit for each part of a site that may be in memory.
     uploads: Arc<Semaphore>,
+    receipts: Receipts,
 }
 
 impl CloudflareInfrastructure {
@@ -67,7 +70,25 @@ impl CloudflareInfrastructure {
             subdomain: Arc::default(),
             zones: Arc::default(),
             uploads: Arc::new(Semaphore::new(uploads)),
+            receipts: Receipts::default(),
         })
+    }
+
+    /// Sets the store of the receipts, which tell what each deployment of a site consists of: the last 20 of a project, at
+    /// keys that begin with `pages-`. All processes that deploy sites must share the store. Without it, every upload needs
+    /// all files, and only production can be rolled back.
+    #[must_use]
+    pub fn with_receipts(mut self, blobs: Arc<dyn Blobs>) -> Self {
+        self.receipts = Receipts::new(blobs);
+        self
+    }
+
+    const fn sites(&self) -> Sites<'_> {
+        Sites {
+            client: &self.client,
+            permits: &self.uploads,
+            receipts: &self.receipts,
+        }
     }
 
     /// Finds an object of any owner by name, without the URL of a worker.
@@ -215,29 +236,32 @@ impl Infrastructure for CloudflareInfrastructure {
             ResourceType::Pages => {
                 route::remove_all(client, &self.zones, name).await?;
                 project::remove(client, name).await?;
+                self.receipts.remove_all(name).await;
             }
         }
         Ok(())
     }
 
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        site::deploy(&self.client, &self.uploads, upload).await
+        self.sites().deploy(upload).await
     }
 
-    /// Rolls production back. A preview cannot be deployed again, because Cloudflare does not return the list of its
-    /// files.
     async fn redeploy_site(&self, request: &SiteRedeploy) -> Result<SiteDeployment, ProviderError> {
-        deployment::roll_back(&self.client, request).await
+        self.sites().redeploy(request).await
     }
 
-    /// Returns none: Cloudflare identifies contents by another digest. Contents that it has are not sent to it again.
     async fn stored_contents(
         &self,
-        _project: &str,
-        _owner: &str,
-        _files: &[SiteFile],
+        project: &str,
+        owner: &str,
+        files: &[SiteFile],
     ) -> Result<BTreeSet<[u8; 32]>, ProviderError> {
-        Ok(BTreeSet::new())
+        match project::find(&self.client, project).await? {
+            Some(found) if belongs_to(&found, project, owner) => {
+                self.sites().stored_contents(project, files).await
+            }
+            _ => Ok(BTreeSet::new()),
+        }
     }
 
     async fn site_deployment(

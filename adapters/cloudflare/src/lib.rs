@@ -19,6 +19,11 @@
 //! Processes that share a token must divide the number ([`CloudflareOptions::requests`]). After a response with status
 //! 429, no request is sent until the time in it has passed. Logs contain the `cf_ray` of each request.
 //!
+//! # Sites
+//! Cloudflare does not return the files of a deployment, and knows contents only by its own hash. Receipts of the last 20
+//! uploads to a project tell both ([`CloudflareInfrastructure::with_receipts`]): uploads need only changed files, and
+//! previews can be promoted and rolled back. Whether Cloudflare still has a content is asked each time.
+//!
 //! # Logs
 //! The logs of workers and sites come from the tails of Cloudflare, which report requests after they have ended and have
 //! no earlier lines. They need the permission Workers Tail *Read*. A site has lines only if it has functions. A reader

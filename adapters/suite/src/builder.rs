@@ -198,7 +198,7 @@ impl SuiteBuilder {
         self
     }
 
-    /// Sets the store for uploads. Default: a folder in the data folder.
+    /// Sets the store for uploads, and for the receipts of deployments at Cloudflare. Default: a folder in the data folder.
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);

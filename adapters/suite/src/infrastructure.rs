@@ -2,25 +2,29 @@
 
 use std::sync::Arc;
 
-use core_domain::port::Infrastructure;
+use core_domain::port::{Blobs, Infrastructure};
 use core_http::gateway::ConfigError;
 
 #[cfg(feature = "cloudflare")]
 use crate::settings::refused_by_cloudflare;
 use crate::{SuiteBuilder, SuiteError};
 
-/// Returns the provider that was chosen, or `None` for the built-in one.
+/// Returns the provider that was chosen, or `None` for the built-in one. Cloudflare stores its receipts as blobs.
 pub(crate) fn infrastructure(
     builder: &SuiteBuilder,
+    blobs: &Arc<dyn Blobs>,
 ) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
     match &builder.infrastructure {
         Some(given) => Ok(Some(Arc::clone(given))),
-        None => cloudflare(builder),
+        None => cloudflare(builder, blobs),
     }
 }
 
 #[cfg(feature = "cloudflare")]
-fn cloudflare(builder: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
+fn cloudflare(
+    builder: &SuiteBuilder,
+    blobs: &Arc<dyn Blobs>,
+) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
     let Some(account) = builder.cloudflare.clone() else {
         return Ok(None);
     };
@@ -32,12 +36,15 @@ fn cloudflare(builder: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>,
     let options = builder.settings.cloudflare.clone();
     let clock = builder.clock_or_system();
     let cloudflare = core_cloudflare::CloudflareInfrastructure::new(account, options, clock)?;
-    Ok(Some(Arc::new(cloudflare)))
+    Ok(Some(Arc::new(cloudflare.with_receipts(Arc::clone(blobs)))))
 }
 
 #[cfg(not(feature = "cloudflare"))]
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
-fn cloudflare(_: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
+fn cloudflare(
+    _: &SuiteBuilder,
+    _: &Arc<dyn Blobs>,
+) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
     Ok(None)
 }
 

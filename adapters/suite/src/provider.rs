@@ -40,7 +40,7 @@ impl Provider {
             Some(blobs) => Arc::clone(blobs),
             None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
         };
-        if let Some(infrastructure) = infrastructure(builder)? {
+        if let Some(infrastructure) = infrastructure(builder, &blobs)? {
             return Ok(Self {
                 infrastructure,
                 local: None,
@@ -101,11 +101,12 @@ impl Provider {
         _: &Arc<dyn Store>,
         _: &AfterCommit,
     ) -> Result<Self, SuiteError> {
-        let infrastructure = infrastructure(builder)?;
         let blobs = builder.blobs.clone();
+        let blobs = blobs.unwrap_or_else(|| Arc::new(MissingPart::BLOBS));
+        let infrastructure = infrastructure(builder, &blobs)?;
         Ok(Self {
             infrastructure: infrastructure.unwrap_or_else(|| Arc::new(MissingPart::INFRASTRUCTURE)),
-            blobs: blobs.unwrap_or_else(|| Arc::new(MissingPart::BLOBS)),
+            blobs,
         })
     }
 }

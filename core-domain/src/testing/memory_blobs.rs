@@ -15,6 +15,13 @@ pub struct MemoryBlobs(Arc<Mutex<ByKey>>);
 type ByKey = HashMap<String, Arc<[u8]>>;
 
 impl MemoryBlobs {
+    /// Returns the keys of all blobs, in no particular order.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        let blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs.keys().cloned().collect()
+    }
+
     fn blobs(&self, key: &str) -> Result<MutexGuard<'_, ByKey>, BlobError> {
         if !is_blob_key(key) {
             let what = format!("{key:?} is not a blob key");

@@ -133,6 +133,13 @@ impl State {
         self.tails.iter().filter(move |tail| tail.target == target)
     }
 
+    /// Removes the files that no production deployment serves.
+    pub(crate) fn remove_unused_contents(&mut self) {
+        let served = self.projects.iter().filter_map(Project::production);
+        let served = served.flat_map(|paths| paths.values().cloned()).collect();
+        self.pages_assets.keep_only(&served);
+    }
+
     pub(crate) fn project(&self, name: &str) -> Option<&Project> {
         self.projects.iter().find(|project| project.name == name)
     }

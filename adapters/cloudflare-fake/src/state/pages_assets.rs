@@ -19,6 +19,11 @@ impl Assets {
         self.files.get(hash)
     }
 
+    /// Removes all files but those with these hashes.
+    pub(crate) fn keep_only(&mut self, hashes: &BTreeSet<String>) {
+        self.files.retain(|hash, _| hashes.contains(hash));
+    }
+
     /// Expires one token.
     pub(crate) fn revoke(&mut self, token: &str) {
         self.revoked.insert(token.to_owned());

@@ -78,6 +78,19 @@ impl Project {
         Some(&canonical.manifest)
     }
 
+    /// Returns the paths that the newest preview of a branch serves, with the hashes of their contents.
+    pub(crate) fn preview(&self, branch: &str) -> Option<&BTreeMap<String, String>> {
+        let mut newest = self.deployments.iter().rev();
+        let is_preview = |deployment: &&Deployment| {
+            !deployment.is_production
+                && deployment.is_live()
+                && deployment.metadata["branch"] == branch
+        };
+        newest
+            .find(is_preview)
+            .map(|deployment| &deployment.manifest)
+    }
+
     pub(crate) fn view(&self) -> Value {
         let canonical = self.canonical.as_ref().and_then(|id| self.deployment(id));
         let mut domains = vec![self.subdomain.clone()];

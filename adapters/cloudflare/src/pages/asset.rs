@@ -1,16 +1,16 @@
-//! The files of a site that are uploaded, and their hashes.
+//! The files of a site, their roles and their hashes.
 
 use std::io::{self, Read};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use core_domain::port::Site;
+use core_domain::kernel::parse_hex;
 
 /// Number of bytes that are encoded at once. A multiple of three, so that padding occurs only at the end.
 const PIECE: u64 = 48 * 1024;
 
 /// Maximum size of a file, in bytes.
-const MAX_FILE_BYTES: u64 = 25 * 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = 25 * 1024 * 1024;
 
 /// Files at the root of a site that configure how it is served. They are not pages.
 const SETTINGS_FILES: [&str; 4] = ["_headers", "_redirects", "_routes.json", "_worker.js"];
@@ -21,28 +21,59 @@ const SOURCES: [&str; 2] = ["functions", ".wrangler"];
 /// Files and folders that are ignored anywhere in the site.
 const IGNORED: [&str; 3] = [".DS_Store", "node_modules", ".git"];
 
-/// A file of a site that is uploaded.
+/// A file of a site that visitors can request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asset {
     pub(super) path: String,
     /// The hash that identifies the file at the provider, computed from its content and extension.
     pub(super) hash: String,
     pub(super) size: u64,
+    /// The SHA-256 digest of the content.
+    pub(super) digest: [u8; 32],
     pub(super) content_type: String,
 }
 
-/// The classified files of a site.
-#[derive(Debug, Default)]
-pub(super) struct UploadPlan {
-    /// One item for each file of the site, in order; `None` for files that are not uploaded.
-    pub(super) assets: Vec<Option<Asset>>,
-    /// The names and contents of the files that configure how the site is served.
-    pub(super) settings: Vec<(&'static str, Vec<u8>)>,
+impl Asset {
+    /// Creates a file from a receipt. Returns `None` if the digest is not hexadecimal.
+    pub(super) fn kept(path: &str, hash: &str, size: u64, digest: &str) -> Option<Self> {
+        Some(Self {
+            path: path.to_owned(),
+            hash: hash.to_owned(),
+            size,
+            digest: parse_hex(digest)?,
+            content_type: content_type(path),
+        })
+    }
+}
+
+/// A file that configures how the site is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SettingsFile {
+    pub(super) name: &'static str,
+    /// The SHA-256 digest of the content.
+    pub(super) digest: [u8; 32],
+    pub(super) content: Vec<u8>,
+}
+
+impl SettingsFile {
+    /// Decodes a file from a receipt. Returns `None` if the receipt is damaged.
+    pub(super) fn from_base64(name: &str, digest: &str, content: &str) -> Option<Self> {
+        let name = SETTINGS_FILES.iter().find(|known| **known == name)?;
+        Some(Self {
+            name,
+            digest: parse_hex(digest)?,
+            content: STANDARD.decode(content).ok()?,
+        })
+    }
+
+    pub(super) fn to_base64(&self) -> String {
+        STANDARD.encode(&self.content)
+    }
 }
 
 /// The role of a file of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Asset,
     Settings(&'static str),
     Ignored,
@@ -51,7 +82,7 @@ enum Role {
 }
 
 impl Role {
-    fn of(path: &str) -> Self {
+    pub(super) fn of(path: &str) -> Self {
         let mut segments = path.split('/');
         let root = segments.next().unwrap_or_default();
         let is_folder = segments.next().is_some();
@@ -72,58 +103,9 @@ impl Role {
     }
 }
 
-/// The reason for which a site cannot be uploaded.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PlanError {
-    #[error("{0}")]
-    InvalidSite(String),
-    #[error("the site could not be read")]
-    Io(#[from] io::Error),
-}
-
-impl UploadPlan {
-    /// Reads the whole site once, in small pieces. Blocks on the disk.
-    pub(super) fn read(site: &dyn Site) -> Result<Self, PlanError> {
-        for file in site.files() {
-            if file.size > MAX_FILE_BYTES {
-                let what = format!(
-                    "the file {:?} is larger than {MAX_FILE_BYTES} bytes",
-                    file.path
-                );
-                return Err(PlanError::InvalidSite(what));
-            }
-            if Role::of(&file.path) == Role::WorkerFolder {
-                let what = "_worker.js is a folder: bundle it into one file".to_owned();
-                return Err(PlanError::InvalidSite(what));
-            }
-        }
-        let mut plan = Self::default();
-        site.read(&mut |file, content| {
-            let asset = match Role::of(&file.path) {
-                Role::Asset => Some(Asset {
-                    path: file.path.clone(),
-                    hash: hash_of(&file.path, content)?,
-                    size: file.size,
-                    content_type: content_type(&file.path),
-                }),
-                Role::Settings(name) => {
-                    let mut bytes = Vec::new();
-                    content.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
-                    plan.settings.push((name, bytes));
-                    None
-                }
-                Role::Ignored | Role::WorkerFolder => None,
-            };
-            plan.assets.push(asset);
-            Ok(())
-        })?;
-        Ok(plan)
-    }
-
-    /// Returns the files to upload.
-    pub(super) fn files_to_upload(&self) -> impl Iterator<Item = &Asset> {
-        self.assets.iter().flatten()
-    }
+/// Returns whether the provider gets a file at this path. The others do not have to be uploaded.
+pub(super) fn is_used(path: &str) -> bool {
+    matches!(Role::of(path), Role::Asset | Role::Settings(_))
 }
 
 /// Encodes the content in base64 and passes it to `sink` in pieces.
@@ -159,14 +141,14 @@ impl AssetHash {
     }
 }
 
-fn hash_of(path: &str, content: &mut dyn Read) -> io::Result<String> {
+pub(super) fn hash_of(path: &str, content: &mut dyn Read) -> io::Result<String> {
     let mut hash = AssetHash::new();
     encode(content, |piece| hash.update(piece))?;
     Ok(hash.finish(path))
 }
 
 /// Returns the text after the last dot of the file name; empty if that dot is the first character.
-fn extension(path: &str) -> &str {
+pub(super) fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.') {
         None | Some(("", _)) => "",
@@ -174,7 +156,7 @@ fn extension(path: &str) -> &str {
     }
 }
 
-fn content_type(path: &str) -> String {
+pub(super) fn content_type(path: &str) -> String {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
     if guess.type_() == "text" {
         format!("{guess}; charset=utf-8")
@@ -185,8 +167,6 @@ fn content_type(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use core_domain::testing::MemorySite;
-
     use super::*;
 
     #[test]
@@ -229,37 +209,5 @@ mod tests {
         ] {
             assert_eq!(extension(path), expected, "{path}");
         }
-    }
-
-    #[test]
-    fn settings_and_sources_are_not_uploaded_as_pages() {
-        let site: MemorySite = [
-            ("index.html", "a"),
-            ("_headers", "b"),
-            ("_routes.json", "c"),
-            ("sub/_headers", "d"),
-            ("functions/x.js", "e"),
-            ("functions", "f"),
-            ("a/node_modules/b.js", "g"),
-            (".DS_Store", "h"),
-        ]
-        .into_iter()
-        .collect();
-        let plan = UploadPlan::read(&site).unwrap();
-        let paths: Vec<_> = plan
-            .files_to_upload()
-            .map(|asset| asset.path.as_str())
-            .collect();
-        assert_eq!(paths, ["index.html", "sub/_headers", "functions"]);
-        assert_eq!(plan.assets.len(), 8);
-        let settings: Vec<_> = plan.settings.iter().map(|(name, _)| *name).collect();
-        assert_eq!(settings, ["_headers", "_routes.json"]);
-        let bundle: MemorySite = [("index.html", "a"), ("_worker.js/index.js", "b")]
-            .into_iter()
-            .collect();
-        assert!(matches!(
-            UploadPlan::read(&bundle),
-            Err(PlanError::InvalidSite(_))
-        ));
     }
 }

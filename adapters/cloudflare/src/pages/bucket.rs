@@ -73,6 +73,7 @@ mod tests {
             path: "index.html".to_owned(),
             hash: "17453d0cfb9bacc76d9f30d3cb9ca048".to_owned(),
             size: 12,
+            digest: [0; 32],
             content_type: "text/html; charset=utf-8".to_owned(),
         }
     }

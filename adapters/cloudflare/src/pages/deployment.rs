@@ -1,7 +1,6 @@
 //! Deployments of Pages projects.
 
 use core_domain::port::{ProviderError, SiteDeployment, SiteRedeploy, SiteState};
-use core_domain::registry::PRODUCTION;
 use http::Method;
 use serde::Deserialize;
 
@@ -173,15 +172,11 @@ async fn refresh(
     Ok(latest.unwrap_or(found))
 }
 
-/// Makes an earlier deployment of production live again. Repeating the call has no further effect.
+/// Makes an earlier deployment of production live again in production. Repeating the call has no further effect.
 pub(crate) async fn roll_back(
     client: &Client,
     request: &SiteRedeploy,
 ) -> Result<SiteDeployment, ProviderError> {
-    if [&request.branch, &request.source_branch] != [PRODUCTION; 2] {
-        let message = "Cloudflare cannot deploy a preview again; upload the site to this branch";
-        return Err(ProviderError::Permanent(message.to_owned()));
-    }
     let project = request.project.as_str();
     let id = match &request.source_id {
         Some(id) => id.clone(),

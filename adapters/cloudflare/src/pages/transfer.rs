@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::asset::{Asset, UploadPlan};
+use super::asset::Asset;
 use super::bucket::UploadBatch;
+use super::plan::{UploadPlan, lost_contents};
 use super::token::UploadTokens;
 use crate::call::Call;
 
@@ -28,28 +29,74 @@ fn call(operation: &'static str, path: &str) -> Call {
 }
 
 /// Uploads the files that the provider does not have. Every bucket in memory holds one permit.
+///
+/// # Errors
+/// [`ProviderError::Permanent`] if the provider no longer has a content that is not uploaded.
 pub(super) async fn transfer(
     tokens: &UploadTokens<'_>,
     site: Arc<dyn Site>,
     plan: Arc<UploadPlan>,
     permits: Arc<Semaphore>,
 ) -> Result<(), ProviderError> {
-    let hashes: BTreeSet<&str> = plan
-        .files_to_upload()
-        .map(|asset| asset.hash.as_str())
-        .collect();
-    let body = json!({ "hashes": hashes });
-    let asked = call("pages.check_missing", "check-missing").json(&body);
-    let missing: BTreeSet<String> = tokens.send(&asked).await?;
+    let missing = find_missing(tokens, &hashes(&plan)).await?;
+    let uploaded: BTreeSet<&str> = plan.uploaded.iter().flatten().map(hash).collect();
+    let is_uploaded = |hash: &&String| uploaded.contains(hash.as_str());
+    let lost = missing.iter().filter(|hash| !is_uploaded(hash)).count();
+    if lost > 0 {
+        return Err(ProviderError::Permanent(lost_contents(lost)));
+    }
     if !missing.is_empty() {
         upload(tokens, site, Arc::clone(&plan), missing, permits).await?;
     }
-    // This call makes the provider remember the files. If it fails, the next deployment uploads them again.
+    register(tokens, &hashes(&plan)).await;
+    Ok(())
+}
+
+/// Makes the provider keep the contents of a deployment that is made without an upload.
+///
+/// # Errors
+/// [`ProviderError::Permanent`] if the provider no longer has one of the contents.
+pub(super) async fn ensure_stored(
+    tokens: &UploadTokens<'_>,
+    plan: &UploadPlan,
+) -> Result<(), ProviderError> {
+    let hashes = hashes(plan);
+    let lost = find_missing(tokens, &hashes).await?.len();
+    if lost > 0 {
+        let what = format!(
+            "{lost} contents of the earlier deployment are no longer stored; deploy the site again"
+        );
+        return Err(ProviderError::Permanent(what));
+    }
+    register(tokens, &hashes).await;
+    Ok(())
+}
+
+/// Returns those hashes whose contents the provider does not have.
+pub(super) async fn find_missing(
+    tokens: &UploadTokens<'_>,
+    hashes: &BTreeSet<&str>,
+) -> Result<BTreeSet<String>, ProviderError> {
+    let body = json!({ "hashes": hashes });
+    let call = call("pages.check_missing", "check-missing").json(&body);
+    tokens.send(&call).await
+}
+
+/// Makes the provider remember the files. If it fails, the next deployment uploads them again.
+async fn register(tokens: &UploadTokens<'_>, hashes: &BTreeSet<&str>) {
+    let body = json!({ "hashes": hashes });
     let upsert = call("pages.upsert_hashes", "upsert-hashes").json(&body);
     if let Err(error) = tokens.send::<Value>(&upsert).await {
         tracing::warn!(%error, "failed to register the uploaded files of a site");
     }
-    Ok(())
+}
+
+fn hashes(plan: &UploadPlan) -> BTreeSet<&str> {
+    plan.assets().map(hash).collect()
+}
+
+fn hash(asset: &Asset) -> &str {
+    &asset.hash
 }
 
 async fn upload(
@@ -68,7 +115,7 @@ async fn upload(
             full,
             current: None,
         };
-        let mut assets = plan.assets.iter();
+        let mut assets = plan.uploaded.iter();
         site.read(&mut |_, content| match assets.next() {
             Some(Some(asset)) => reader.add(asset, content),
             _ => Ok(()),

@@ -147,7 +147,9 @@ async fn too_long_response_is_a_transient_error() {
 #[tokio::test]
 async fn refused_connection_is_a_transient_error() {
     let world = World::new().await;
-    let World { fake, cloudflare } = world;
+    let World {
+        fake, cloudflare, ..
+    } = world;
     drop(fake);
     tokio::task::yield_now().await;
     let outcome = cloudflare.observe(&resource(ResourceType::D1)).await;

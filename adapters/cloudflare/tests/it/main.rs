@@ -8,6 +8,7 @@ mod faults;
 mod hostnames;
 mod logs;
 mod operations;
+mod receipts;
 mod resources;
 mod secrets;
 mod sites;

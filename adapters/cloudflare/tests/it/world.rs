@@ -9,7 +9,7 @@ use core_cloudflare_fake::{FakeCloudflare, Matcher, Settings};
 use core_domain::kernel::{Environment, PlatformId, Secret, Slug, Timestamp};
 use core_domain::port::{Infrastructure, ObjectRequest, ProviderObject, ResourceRef, SiteUpload};
 use core_domain::registry::{ResourceType, resource_name};
-use core_domain::testing::{ManualClock, MemorySite};
+use core_domain::testing::{ManualClock, MemoryBlobs, MemorySite};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -26,6 +26,8 @@ pub(crate) const NOW: i64 = 1_790_000_000;
 pub(crate) struct World {
     pub(crate) fake: FakeCloudflare,
     pub(crate) cloudflare: CloudflareInfrastructure,
+    /// The store of the receipts.
+    pub(crate) blobs: MemoryBlobs,
 }
 
 impl World {
@@ -38,13 +40,19 @@ impl World {
         change: impl FnOnce(&mut CloudflareOptions),
     ) -> Self {
         let fake = FakeCloudflare::start_with(settings).await.unwrap();
-        let cloudflare = adapter(&fake, change);
-        Self { fake, cloudflare }
+        let blobs = MemoryBlobs::default();
+        let cloudflare = adapter(&fake, change).with_receipts(Arc::new(blobs.clone()));
+        Self {
+            fake,
+            cloudflare,
+            blobs,
+        }
     }
 
     /// Replaces the adapter with a new one, as after a restart of the process.
     pub(crate) fn restart(&mut self) {
-        self.cloudflare = adapter(&self.fake, |_| ());
+        let blobs = Arc::new(self.blobs.clone());
+        self.cloudflare = adapter(&self.fake, |_| ()).with_receipts(blobs);
     }
 
     /// Sends a request directly to the fake API.
