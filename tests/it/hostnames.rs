@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_cloudflare_fake::{FakeCloudflare, HostnameTarget};
-use core_domain::kernel::Secret;
 use core_domain::testing::MemoryDns;
 use core_http::kernel::testing::Answer;
-use core_suite::{CloudflareAccount, Suite};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::world::{
-    Backend, Call, FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, Server, sign_up,
-    site_archive,
+    Call, FRONT_PAGE, Installation, PlatformMember, SERVICE_KEY, Server, sign_up, site_archive,
+    suite_at_cloudflare,
 };
 
 const RECORD: &str = "shop.example.net";
@@ -197,26 +195,17 @@ async fn wait_for_visit(fake: &FakeCloudflare, hostname: &str, wanted: Option<&H
     reached.unwrap_or_else(|_| panic!("{hostname} reaches {:?}", fake.visit(hostname)));
 }
 
-async fn suite_at(fake: &FakeCloudflare, dns: &Arc<MemoryDns>) -> (Fresh, Suite) {
-    let fresh = Fresh::on(Backend::Memory).await;
-    let account = CloudflareAccount {
-        token: Secret::new(fake.token()),
-        account_id: fake.account_id(),
-        base_url: fake.base_url(),
-    };
-    let builder = fresh.builder.clone();
-    let builder =
-        builder.settings(|settings| settings.cloudflare.saas_zone = Some(ZONE.to_owned()));
-    let builder = builder.cloudflare(account).dns_resolver(dns.clone());
-    let suite = builder.build().await.unwrap();
-    (fresh, suite)
-}
-
 #[tokio::test]
 async fn records_and_domains_at_cloudflare_reach_the_worker_until_deletion_or_suspension() {
     let fake = FakeCloudflare::start().await.unwrap();
     let dns = Arc::new(MemoryDns::default());
-    let (_fresh, suite) = suite_at(&fake, &dns).await;
+    let resolver = dns.clone();
+    let (_fresh, suite) = suite_at_cloudflare(&fake, |builder| {
+        builder
+            .settings(|settings| settings.cloudflare.saas_zone = Some(ZONE.to_owned()))
+            .dns_resolver(resolver)
+    })
+    .await;
     let person = sign_up(&suite, "engines", "Engines").await;
     let job = person.job(&suite).await;
     person.job_done(&suite, &job).await;

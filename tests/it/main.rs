@@ -4,6 +4,7 @@
 
 mod announcements;
 mod architecture;
+mod cloudflare_sites;
 mod crash;
 #[cfg(unix)]
 mod data_folder;

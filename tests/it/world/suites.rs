@@ -1,8 +1,10 @@
 //! Complete installations: a suite in this process or a server, and users with a platform.
 
+use core_cloudflare_fake::FakeCloudflare;
+use core_domain::kernel::Secret;
 use core_http::kernel::testing::Answer;
 use core_storage::testing::TestDatabase;
-use core_suite::{Suite, SuiteBuilder};
+use core_suite::{CloudflareAccount, Suite, SuiteBuilder};
 use core_testkit::sqlx_pool;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -110,6 +112,22 @@ impl Installation for Suite {
         };
         call.to(service).await
     }
+}
+
+/// Builds a suite whose infrastructure is at a fake of Cloudflare.
+pub(crate) async fn suite_at_cloudflare(
+    fake: &FakeCloudflare,
+    change: impl FnOnce(SuiteBuilder) -> SuiteBuilder,
+) -> (Fresh, Suite) {
+    let fresh = Fresh::on(Backend::Memory).await;
+    let account = CloudflareAccount {
+        token: Secret::new(fake.token()),
+        account_id: fake.account_id(),
+        base_url: fake.base_url(),
+    };
+    let builder = change(fresh.builder.clone().cloudflare(account));
+    let suite = builder.build().await.unwrap();
+    (fresh, suite)
 }
 
 /// A caller with all permissions on a platform.

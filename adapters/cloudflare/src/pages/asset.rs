@@ -35,7 +35,7 @@ pub(super) struct Asset {
 
 impl Asset {
     /// Creates a file from a receipt. Returns `None` if the digest is not hexadecimal.
-    pub(super) fn kept(path: &str, hash: &str, size: u64, digest: &str) -> Option<Self> {
+    pub(super) fn from_receipt(path: &str, hash: &str, size: u64, digest: &str) -> Option<Self> {
         Some(Self {
             path: path.to_owned(),
             hash: hash.to_owned(),

@@ -74,7 +74,8 @@ impl Receipt {
     /// receipt is damaged.
     pub(super) fn to_plan(&self) -> Option<UploadPlan> {
         let files = self.files.iter();
-        let kept = files.map(|file| Asset::kept(&file.path, &file.hash, file.size, &file.digest));
+        let kept =
+            files.map(|file| Asset::from_receipt(&file.path, &file.hash, file.size, &file.digest));
         let settings = self.settings.iter();
         let settings =
             settings.map(|file| SettingsFile::from_base64(&file.name, &file.digest, &file.content));
@@ -186,19 +187,19 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     };
     let parse = move || {
         let mut json = Vec::new();
-        reader.read_to_end(&mut json).map_err(failed)?;
+        reader.read_to_end(&mut json).map_err(blob_error)?;
         Ok(serde_json::from_slice(&json).ok())
     };
     let parsed = tokio::task::spawn_blocking(parse).await;
-    parsed.unwrap_or_else(|error| Err(failed(error)))
+    parsed.unwrap_or_else(|error| Err(blob_error(error)))
 }
 
-fn failed(error: impl std::error::Error + Send + Sync + 'static) -> BlobError {
+fn blob_error(error: impl std::error::Error + Send + Sync + 'static) -> BlobError {
     BlobError::Failed(Cause::new(error))
 }
 
 fn to_json(value: &impl Serialize) -> Result<Vec<u8>, BlobError> {
-    serde_json::to_vec(value).map_err(failed)
+    serde_json::to_vec(value).map_err(blob_error)
 }
 
 /// Returns the key of the blob that lists the receipts of a project.

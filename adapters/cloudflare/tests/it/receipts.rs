@@ -66,7 +66,7 @@ async fn deploy(world: &World, upload: SiteUpload) -> SiteDeployment {
 }
 
 /// Returns the paths of those files whose contents are stored for an owner.
-async fn stored(world: &World, owner: &str, files: &[(&str, &str)]) -> Vec<String> {
+async fn stored_paths(world: &World, owner: &str, files: &[(&str, &str)]) -> Vec<String> {
     let site: MemorySite = files.iter().copied().collect();
     let stored = world
         .cloudflare
@@ -86,7 +86,7 @@ async fn refusal(world: &World, request: &SiteRedeploy) -> String {
 }
 
 /// Returns the bodies of the POST requests whose path has this end.
-fn sent(world: &World, end: &str) -> Vec<Bytes> {
+fn sent_bodies(world: &World, end: &str) -> Vec<Bytes> {
     let exchanges = world.fake.exchanges().into_iter();
     let is_wanted = |exchange: &Exchange| {
         exchange.recorded.method == "POST" && exchange.recorded.path.ends_with(end)
@@ -119,7 +119,7 @@ async fn a_preview_is_promoted_without_an_upload() {
     assert_eq!((live.id, live.state), (promoted.id, SiteState::Active));
     assert_eq!(file(&world, "/a.css").as_deref(), Some("style"));
     assert_eq!(uploads(&world), before);
-    let forms = sent(&world, "/deployments");
+    let forms = sent_bodies(&world, "/deployments");
     let form = String::from_utf8_lossy(forms.last().unwrap());
     assert!(form.contains("X-A: 1"), "{form}");
 }
@@ -181,7 +181,7 @@ async fn a_preview_whose_contents_are_gone_is_not_promoted() {
 #[tokio::test]
 async fn only_changed_files_are_uploaded() {
     let mut world = with_project(recording()).await;
-    assert!(stored(&world, OWNER, &SITE).await.is_empty());
+    assert!(stored_paths(&world, OWNER, &SITE).await.is_empty());
     deploy(&world, upload(site(SITE), "feature/x", "key-1")).await;
     world.restart();
     let changed = [
@@ -192,10 +192,10 @@ async fn only_changed_files_are_uploaded() {
         (".git/config", "ignored"),
     ];
     let known = ["moved/a.css", "b.txt", "_headers", ".git/config"];
-    assert_eq!(stored(&world, OWNER, &changed).await, known);
-    let before = sent(&world, "/assets/upload").len();
+    assert_eq!(stored_paths(&world, OWNER, &changed).await, known);
+    let before = sent_bodies(&world, "/assets/upload").len();
     deploy(&world, partial(&changed, &["index.html"], "key-2")).await;
-    let after = sent(&world, "/assets/upload").split_off(before);
+    let after = sent_bodies(&world, "/assets/upload").split_off(before);
     let [uploaded] = &after[..] else {
         panic!("{after:?}");
     };
@@ -220,7 +220,7 @@ async fn a_content_with_another_extension_is_uploaded_again() {
     )
     .await;
     let renamed = [("index.html", "x"), ("index.txt", "x")];
-    assert!(stored(&world, OWNER, &renamed).await.is_empty());
+    assert!(stored_paths(&world, OWNER, &renamed).await.is_empty());
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn a_content_that_disappears_fails_the_deployment_and_not_the_site() {
     deploy(&world, upload(site(SITE), "feature/x", "key-2")).await;
     let next = partial(&SITE, &["index.html"], "key-3");
     world.fake.remove_unused_contents();
-    assert_eq!(stored(&world, OWNER, &SITE).await, ["_headers"]);
+    assert_eq!(stored_paths(&world, OWNER, &SITE).await, ["_headers"]);
     let failed = world.cloudflare.deploy_site(next).await;
     let Err(ProviderError::Permanent(why)) = failed else {
         panic!("{failed:?}");
@@ -254,8 +254,8 @@ async fn a_content_that_disappears_fails_the_deployment_and_not_the_site() {
 async fn the_contents_of_another_owner_are_not_shown() {
     let world = with_project(Settings::default()).await;
     deploy(&world, upload(site(SITE), PRODUCTION, "key-1")).await;
-    assert_eq!(stored(&world, OWNER, &SITE).await.len(), SITE.len());
-    assert!(stored(&world, STRANGER, &SITE).await.is_empty());
+    assert_eq!(stored_paths(&world, OWNER, &SITE).await.len(), SITE.len());
+    assert!(stored_paths(&world, STRANGER, &SITE).await.is_empty());
 }
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn receipts_are_removed_with_their_project() {
         .create(&request(ResourceType::Pages))
         .await
         .unwrap();
-    assert!(stored(&world, OWNER, &SITE).await.is_empty());
+    assert!(stored_paths(&world, OWNER, &SITE).await.is_empty());
 }
 
 #[tokio::test]
@@ -305,12 +305,12 @@ async fn damaged_receipts_count_as_missing() {
         for key in world.blobs.keys() {
             world.blobs.put(&key, damaged.into()).await.unwrap();
         }
-        assert!(stored(&world, OWNER, &SITE).await.is_empty());
+        assert!(stored_paths(&world, OWNER, &SITE).await.is_empty());
         let why = refusal(&world, &redeploy("key-1", PRODUCTION, "key-2")).await;
         assert!(why.contains("not known"), "{why}");
     }
     deploy(&world, upload(site(SITE), "feature/x", "key-3")).await;
-    assert_eq!(stored(&world, OWNER, &SITE).await.len(), SITE.len());
+    assert_eq!(stored_paths(&world, OWNER, &SITE).await.len(), SITE.len());
 }
 
 #[tokio::test]
@@ -318,7 +318,7 @@ async fn without_a_store_of_receipts_every_file_is_uploaded() {
     let mut world = with_project(Settings::default()).await;
     world.cloudflare = adapter(&world.fake, |_| ());
     deploy(&world, upload(site(SITE), "feature/x", "key-1")).await;
-    assert!(stored(&world, OWNER, &SITE).await.is_empty());
+    assert!(stored_paths(&world, OWNER, &SITE).await.is_empty());
     let why = refusal(&world, &redeploy("key-1", PRODUCTION, "key-2")).await;
     assert!(why.contains("not known"), "{why}");
 }

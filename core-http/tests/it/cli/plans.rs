@@ -1,11 +1,10 @@
 //! Planned deployments, whose uploads have only the files that the provider does not have.
 
-use core_domain::cli::SiteLimits;
 use core_domain::kernel::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::harness::UploadHarness;
+use super::harness::{MAX_UPLOAD_BYTES, UploadHarness};
 use crate::world::{Answer, owner, plain_member, platform_path};
 
 /// Returns the files of a plan. The content of each file is its path, as in the archives of these tests.
@@ -52,8 +51,7 @@ async fn only_the_contents_that_the_provider_lacks_are_uploaded() {
     assert_eq!(first.missing(), ["index.html", "a.css"]);
     assert_eq!(first.json["totalBytes"], 15);
     assert_eq!(first.json["missingBytes"], 15);
-    let limit = SiteLimits::default().upload_bytes;
-    assert_eq!(first.json["maxUploadBytes"], limit);
+    assert_eq!(first.json["maxUploadBytes"], MAX_UPLOAD_BYTES);
     let expires = first.json["expiresAt"].as_i64().unwrap();
     assert_eq!(expires - harness.world.clock_seconds(), 15 * 60);
     let queued = harness
