@@ -1,38 +1,19 @@
 //! Sites at Cloudflare, through the whole suite.
 
-use std::io::Write;
-
 use core_cloudflare_fake::{FakeCloudflare, Settings};
 use core_domain::kernel::hex;
 use core_http::kernel::testing::Answer;
 use core_suite::Suite;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::world::{Call, Installation, PlatformMember, sign_up, suite_at_cloudflare};
+use crate::world::{Call, Installation, PlatformMember, archive_of, sign_up, suite_at_cloudflare};
 
 const FILES: [(&str, &str); 3] = [
     ("index.html", "<h1>first</h1>"),
     ("css/site.css", "h1 { color: teal }"),
     ("_redirects", "/old /new 301"),
 ];
-
-fn archive(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (name, content) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        archive
-            .append_data(&mut header, name, content.as_bytes())
-            .unwrap();
-    }
-    let mut archive = archive.into_inner().unwrap();
-    archive.flush().unwrap();
-    archive.finish().unwrap()
-}
 
 /// Sends a request that starts a deployment, and waits until it is live. Returns the response to the request.
 async fn go_live(suite: &Suite, person: &PlatformMember, call: Call) -> Answer {
@@ -71,7 +52,7 @@ async fn a_preview_at_cloudflare_is_promoted_and_later_deploys_send_only_changed
     let job = person.job(&suite).await;
     person.job_done(&suite, &job).await;
 
-    let shown = go_live(&suite, &person, preview(&person, archive(&FILES))).await;
+    let shown = go_live(&suite, &person, preview(&person, archive_of(&FILES))).await;
     let project = shown.text("projectName").to_owned();
     let file = |path: &str| {
         let content = fake.pages_file(&project, path);
@@ -102,7 +83,7 @@ async fn a_preview_at_cloudflare_is_promoted_and_later_deploys_send_only_changed
     let plan = suite.send("gateway", plan).await.expect(201);
     assert_eq!(plan.json["missing"], json!(["index.html"]));
     let path = format!("{}/deploy?plan={}", cli(&person), plan.text("planId"));
-    let part = archive(&changed[..1]);
+    let part = archive_of(&changed[..1]);
     let upload = Call::upload(path, "application/octet-stream", part);
     go_live(&suite, &person, by(&person, upload)).await;
     assert_eq!(file("/index.html").as_deref(), Some("<h1>second</h1>"));

@@ -35,8 +35,8 @@ pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
 pub(crate) use stores::{DyingStore, YieldingStore, on_every_store};
 pub(crate) use suites::{
-    FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, sign_up, site_archive,
-    suite_at_cloudflare,
+    FRONT_PAGE, Fresh, Installation, PlatformMember, SERVICE_KEY, archive_of, sign_up,
+    site_archive, suite_at_cloudflare,
 };
 
 /// The parts that a worker needs to run jobs.

@@ -215,11 +215,16 @@ pub(crate) const FRONT_PAGE: &str = "<h1>live</h1>";
 
 /// Returns a small site.
 pub(crate) fn site_archive() -> Vec<u8> {
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-    for (name, content) in [
+    archive_of(&[
         ("index.html", FRONT_PAGE),
         ("css/site.css", "h1 { color: teal }"),
-    ] {
+    ])
+}
+
+/// Returns a gzipped tar archive of files.
+pub(crate) fn archive_of(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, content) in files {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
