@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use core_domain::cli::SiteFile;
 use core_domain::port::Site;
 
-use super::asset::{Asset, MAX_FILE_BYTES, Role, SettingsFile, content_type, extension, hash_of};
+use super::asset::{Asset, MAX_FILE_BYTES, Role, SettingsFile, content_type, hash_of};
 use super::known_contents::KnownContents;
 
 /// The classified files of a site.
@@ -31,7 +31,7 @@ pub(super) enum PlanError {
 
 impl UploadPlan {
     /// Reads all uploaded files once, in small pieces. Looks up the others among the known contents. Blocks on the disk.
-    pub(super) fn read(site: &dyn Site, known: &KnownContents) -> Result<Self, PlanError> {
+    pub(super) fn read(site: &dyn Site, known: KnownContents) -> Result<Self, PlanError> {
         for file in site.files() {
             if file.size > MAX_FILE_BYTES {
                 let what = format!(
@@ -74,19 +74,22 @@ impl UploadPlan {
         Ok(plan)
     }
 
-    /// Adds the files that are not uploaded. Equal contents are uploaded once.
-    fn add_kept(&mut self, site: &dyn Site, known: &KnownContents) -> Result<(), PlanError> {
+    /// Adds the files that are not uploaded. Their contents are known, or those of other files that are uploaded.
+    fn add_kept(&mut self, site: &dyn Site, mut known: KnownContents) -> Result<(), PlanError> {
         let uploaded: BTreeSet<&str> = paths(site.uploaded_files());
+        if uploaded.len() == site.files().len() {
+            return Ok(());
+        }
+        let contents = self.uploaded.iter().flatten().cloned();
+        known.add(contents.collect(), self.settings.clone());
+        let is_kept = |file: &&SiteFile| !uploaded.contains(file.path.as_str());
         let mut lost = 0;
-        for file in site.files() {
-            if uploaded.contains(file.path.as_str()) {
-                continue;
-            }
+        for file in site.files().iter().filter(is_kept) {
             match Role::of(&file.path) {
-                Role::Asset => match self.hash_of_kept(file, known) {
+                Role::Asset => match known.hash(&file.path, file.digest, file.size) {
                     Some(hash) => self.kept.push(Asset {
                         path: file.path.clone(),
-                        hash,
+                        hash: hash.to_owned(),
                         size: file.size,
                         digest: file.digest,
                         content_type: content_type(&file.path),
@@ -107,18 +110,6 @@ impl UploadPlan {
             return Err(PlanError::InvalidSite(lost_contents(lost)));
         }
         Ok(())
-    }
-
-    /// Returns the hash of a file that is not uploaded: that of a known content, or of an equal file that is uploaded.
-    fn hash_of_kept(&self, file: &SiteFile, known: &KnownContents) -> Option<String> {
-        if let Some(hash) = known.hash(&file.path, file.digest, file.size) {
-            return Some(hash.to_owned());
-        }
-        let mut uploaded = self.uploaded.iter().flatten();
-        let is_equal = |asset: &&Asset| {
-            asset.digest == file.digest && extension(&asset.path) == extension(&file.path)
-        };
-        uploaded.find(is_equal).map(|asset| asset.hash.clone())
     }
 
     /// Returns all files that visitors can request.
@@ -156,8 +147,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let none = KnownContents::default();
-        let plan = UploadPlan::read(&site, &none).unwrap();
+        let plan = UploadPlan::read(&site, KnownContents::default()).unwrap();
         let paths: Vec<_> = plan.assets().map(|asset| asset.path.as_str()).collect();
         assert_eq!(paths, ["index.html", "sub/_headers", "functions"]);
         assert_eq!(plan.uploaded.len(), 8);
@@ -167,7 +157,7 @@ mod tests {
             .into_iter()
             .collect();
         assert!(matches!(
-            UploadPlan::read(&bundle, &none),
+            UploadPlan::read(&bundle, KnownContents::default()),
             Err(PlanError::InvalidSite(_))
         ));
     }

@@ -155,7 +155,7 @@ fn permanent_error<T>(why: &str) -> Result<T, ProviderError> {
 }
 
 async fn read(site: Arc<dyn Site>, known: KnownContents) -> Result<UploadPlan, ProviderError> {
-    let read = tokio::task::spawn_blocking(move || UploadPlan::read(site.as_ref(), &known)).await;
+    let read = tokio::task::spawn_blocking(move || UploadPlan::read(site.as_ref(), known)).await;
     match read {
         Ok(Ok(plan)) => Ok(plan),
         Ok(Err(PlanError::InvalidSite(what))) => permanent_error(&what),

@@ -224,6 +224,20 @@ async fn a_content_with_another_extension_is_uploaded_again() {
 }
 
 #[tokio::test]
+async fn one_of_two_files_with_equal_contents_is_enough() {
+    let world = with_project(Settings::default()).await;
+    let twins = [
+        ("index.html", "x"),
+        ("a/index.html", "x"),
+        ("_headers", "y"),
+        ("_redirects", "y"),
+    ];
+    let upload = partial(&twins, &["index.html", "_redirects"], "key-1");
+    deploy(&world, upload).await;
+    assert_eq!(file(&world, "/a/index.html").as_deref(), Some("x"));
+}
+
+#[tokio::test]
 async fn a_content_that_disappears_fails_the_deployment_and_not_the_site() {
     let world = with_project(Settings::default()).await;
     deploy(
