@@ -93,7 +93,7 @@ const steps = {
         const data = { name: 'Analytical Sites', slug: 'sites' };
         const made = await tab.request.post('/api/core/org-setup', { data, headers: { origin: IAM } });
         assert.equal(made.status(), 201, await made.text());
-        const login = start(['login', '--no-browser', '--api-url', GATEWAY, '--iam-url', IAM]);
+        const login = start(['login', '--no-browser', '--api-url', GATEWAY]);
         const address = await until('the address', () => /https?:\/\/\S+\/device\S*/.exec(login.stdout + login.stderr)?.[0]);
         const code = await until('the code', () => /[A-Z]{4}-[A-Z]{4}/.exec(login.stdout + login.stderr)?.[0]);
         await tab.goto(address);
