@@ -21,7 +21,7 @@
 //!
 //! # Sites
 //! Cloudflare does not return the files of a deployment, and knows contents only by its own hash. Receipts of the last 20
-//! uploads to a project tell both ([`CloudflareInfrastructure::with_receipts`]): uploads need only changed files, and
+//! deployments of a project tell both ([`CloudflareInfrastructure::with_receipts`]): uploads need only changed files, and
 //! previews can be promoted and rolled back. Whether Cloudflare still has a content is asked each time.
 //!
 //! # Logs

@@ -4,7 +4,6 @@ use std::io::{self, Read};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use core_domain::kernel::parse_hex;
 
 /// Number of bytes that are encoded at once. A multiple of three, so that padding occurs only at the end.
 const PIECE: u64 = 48 * 1024;
@@ -34,15 +33,14 @@ pub(super) struct Asset {
 }
 
 impl Asset {
-    /// Creates a file from a receipt. Returns `None` if the digest is not hexadecimal.
-    pub(super) fn from_receipt(path: &str, hash: &str, size: u64, digest: &str) -> Option<Self> {
-        Some(Self {
+    pub(super) fn new(path: &str, hash: String, size: u64, digest: [u8; 32]) -> Self {
+        Self {
             path: path.to_owned(),
-            hash: hash.to_owned(),
+            hash,
             size,
-            digest: parse_hex(digest)?,
+            digest,
             content_type: content_type(path),
-        })
+        }
     }
 }
 
@@ -53,22 +51,6 @@ pub(super) struct SettingsFile {
     /// The SHA-256 digest of the content.
     pub(super) digest: [u8; 32],
     pub(super) content: Vec<u8>,
-}
-
-impl SettingsFile {
-    /// Decodes a file from a receipt. Returns `None` if the receipt is damaged.
-    pub(super) fn from_base64(name: &str, digest: &str, content: &str) -> Option<Self> {
-        let name = SETTINGS_FILES.iter().find(|known| **known == name)?;
-        Some(Self {
-            name,
-            digest: parse_hex(digest)?,
-            content: STANDARD.decode(content).ok()?,
-        })
-    }
-
-    pub(super) fn to_base64(&self) -> String {
-        STANDARD.encode(&self.content)
-    }
 }
 
 /// The role of a file of a site.
@@ -101,11 +83,6 @@ impl Role {
             Self::Asset
         }
     }
-}
-
-/// Returns whether the provider gets a file at this path. The others do not have to be uploaded.
-pub(super) fn is_used(path: &str) -> bool {
-    matches!(Role::of(path), Role::Asset | Role::Settings(_))
 }
 
 /// Encodes the content in base64 and passes it to `sink` in pieces.
@@ -156,7 +133,7 @@ pub(super) fn extension(path: &str) -> &str {
     }
 }
 
-pub(super) fn content_type(path: &str) -> String {
+fn content_type(path: &str) -> String {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
     if guess.type_() == "text" {
         format!("{guess}; charset=utf-8")

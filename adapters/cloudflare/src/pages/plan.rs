@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use core_domain::cli::SiteFile;
 use core_domain::port::Site;
 
-use super::asset::{Asset, MAX_FILE_BYTES, Role, SettingsFile, content_type, hash_of};
-use super::known_contents::KnownContents;
+use super::asset::{Asset, MAX_FILE_BYTES, Role, SettingsFile, hash_of};
+use super::known_contents::{KnownContents, KnownFile};
 
 /// The classified files of a site.
 #[derive(Debug, Default)]
@@ -48,13 +48,10 @@ impl UploadPlan {
         let mut plan = Self::default();
         site.read(&mut |file, content| {
             let asset = match Role::of(&file.path) {
-                Role::Asset => Some(Asset {
-                    path: file.path.clone(),
-                    hash: hash_of(&file.path, content)?,
-                    size: file.size,
-                    digest: file.digest,
-                    content_type: content_type(&file.path),
-                }),
+                Role::Asset => {
+                    let hash = hash_of(&file.path, content)?;
+                    Some(Asset::new(&file.path, hash, file.size, file.digest))
+                }
                 Role::Settings(name) => {
                     let mut bytes = Vec::new();
                     content.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
@@ -85,25 +82,15 @@ impl UploadPlan {
         let is_kept = |file: &&SiteFile| !uploaded.contains(file.path.as_str());
         let mut lost = 0;
         for file in site.files().iter().filter(is_kept) {
-            match Role::of(&file.path) {
-                Role::Asset => match known.hash(&file.path, file.digest, file.size) {
-                    Some(hash) => self.kept.push(Asset {
-                        path: file.path.clone(),
-                        hash: hash.to_owned(),
-                        size: file.size,
-                        digest: file.digest,
-                        content_type: content_type(&file.path),
-                    }),
-                    None => lost += 1,
-                },
-                Role::Settings(name) => match known.settings(&file.digest) {
-                    Some(kept) => self.settings.push(SettingsFile {
-                        name,
-                        ..kept.clone()
-                    }),
-                    None => lost += 1,
-                },
-                Role::Ignored | Role::WorkerFolder => {}
+            match known.find(file) {
+                Some(KnownFile::Asset(hash)) => {
+                    let hash = hash.to_owned();
+                    let asset = Asset::new(&file.path, hash, file.size, file.digest);
+                    self.kept.push(asset);
+                }
+                Some(KnownFile::Settings(settings)) => self.settings.push(settings),
+                Some(KnownFile::Unused) => {}
+                None => lost += 1,
             }
         }
         if lost > 0 {

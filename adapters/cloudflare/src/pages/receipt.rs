@@ -7,13 +7,15 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::hex;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use core_domain::kernel::{hex, parse_hex};
 use core_domain::port::{BlobError, Blobs, Cause};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::asset::{Asset, SettingsFile};
+use super::asset::{Asset, Role, SettingsFile};
 use super::known_contents::KnownContents;
 use super::plan::UploadPlan;
 
@@ -24,7 +26,7 @@ const MAX_RECEIPTS: usize = 20;
 const MAX_SEARCHED: usize = 5;
 
 /// The content of a deployment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Receipt {
     files: Vec<ReceiptFile>,
     settings: Vec<ReceiptSettings>,
@@ -62,7 +64,7 @@ impl Receipt {
         let settings = plan.settings.iter().map(|file| ReceiptSettings {
             name: file.name.to_owned(),
             digest: hex(&file.digest),
-            content: file.to_base64(),
+            content: STANDARD.encode(&file.content),
         });
         Self {
             files: files.collect(),
@@ -73,16 +75,32 @@ impl Receipt {
     /// Returns the plan of a deployment with the same content, all of which Cloudflare should have. Returns `None` if the
     /// receipt is damaged.
     pub(super) fn to_plan(&self) -> Option<UploadPlan> {
-        let files = self.files.iter();
-        let kept =
-            files.map(|file| Asset::from_receipt(&file.path, &file.hash, file.size, &file.digest));
-        let settings = self.settings.iter();
-        let settings =
-            settings.map(|file| SettingsFile::from_base64(&file.name, &file.digest, &file.content));
+        let kept = self.files.iter().map(ReceiptFile::to_asset);
+        let settings = self.settings.iter().map(ReceiptSettings::to_file);
         Some(UploadPlan {
             kept: kept.collect::<Option<_>>()?,
             settings: settings.collect::<Option<_>>()?,
             ..UploadPlan::default()
+        })
+    }
+}
+
+impl ReceiptFile {
+    fn to_asset(&self) -> Option<Asset> {
+        let digest = parse_hex(&self.digest)?;
+        Some(Asset::new(&self.path, self.hash.clone(), self.size, digest))
+    }
+}
+
+impl ReceiptSettings {
+    fn to_file(&self) -> Option<SettingsFile> {
+        let Role::Settings(name) = Role::of(&self.name) else {
+            return None;
+        };
+        Some(SettingsFile {
+            name,
+            digest: parse_hex(&self.digest)?,
+            content: STANDARD.decode(&self.content).ok()?,
         })
     }
 }
@@ -96,7 +114,7 @@ impl Receipts {
         Self(Some(blobs))
     }
 
-    /// Stores the receipt of a deployment. A failure is logged, because the deployment does not need it.
+    /// Stores the receipt of a deployment as the newest one. A failure is logged, because the deployment does not need it.
     pub(super) async fn store(&self, project: &str, key: &str, receipt: &Receipt) {
         let Some(blobs) = &self.0 else {
             return;

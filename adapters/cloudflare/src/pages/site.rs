@@ -11,9 +11,8 @@ use core_domain::port::{
 use core_domain::registry::PRODUCTION;
 use tokio::sync::Semaphore;
 
-use super::asset::is_used;
 use super::deployment::{self, no_project};
-use super::known_contents::KnownContents;
+use super::known_contents::{KnownContents, KnownFile};
 use super::plan::{PlanError, UploadPlan};
 use super::project;
 use super::receipt::{Receipt, Receipts};
@@ -39,10 +38,7 @@ impl Sites<'_> {
         if upload.branch.is_empty() || key.is_empty() {
             return permanent_error("a deployment needs a branch and a key");
         }
-        if project::read(client, project).await?.is_none() {
-            return Err(no_project(project));
-        }
-        if let Some(found) = deployment::observe(client, project, key).await? {
+        if let Some(found) = self.find(project, key).await? {
             return Ok(found);
         }
         let tokens = UploadTokens::open(client, project).await?;
@@ -75,23 +71,39 @@ impl Sites<'_> {
         if [&request.branch, &request.source_branch] == [PRODUCTION; 2] {
             return deployment::roll_back(self.client, request).await;
         }
-        let (client, project) = (self.client, request.project.as_str());
-        let key = request.deployment_key.as_str();
-        if project::read(client, project).await?.is_none() {
-            return Err(no_project(project));
-        }
-        if let Some(found) = deployment::observe(client, project, key).await? {
+        let (project, key) = (request.project.as_str(), request.deployment_key.as_str());
+        if let Some(found) = self.find(project, key).await? {
             return Ok(found);
         }
         let receipt = self.receipts.get(project, &request.source_key).await;
-        let Some(plan) = receipt.map_err(blob_error)?.and_then(|r| r.to_plan()) else {
+        let receipt = receipt.map_err(blob_error)?;
+        let plan = receipt.as_ref().and_then(Receipt::to_plan);
+        let (Some(receipt), Some(plan)) = (receipt, plan) else {
             return permanent_error(
                 "the files of the earlier deployment are not known; deploy the site again",
             );
         };
-        let tokens = UploadTokens::open(client, project).await?;
+        let tokens = UploadTokens::open(self.client, project).await?;
         ensure_stored(&tokens, &plan).await?;
+        // Only the newest receipts are kept, and this one is in use.
+        let source_key = &request.source_key;
+        self.receipts.store(project, source_key, &receipt).await;
         self.create(project, &request.branch, key, &plan).await
+    }
+
+    /// Returns the deployment with this key.
+    ///
+    /// # Errors
+    /// [`ProviderError::Permanent`] if the project does not exist.
+    async fn find(
+        &self,
+        project: &str,
+        key: &str,
+    ) -> Result<Option<SiteDeployment>, ProviderError> {
+        if project::read(self.client, project).await?.is_none() {
+            return Err(no_project(project));
+        }
+        deployment::observe(self.client, project, key).await
     }
 
     /// Returns the digests of those contents that Cloudflare has of the project, which must be the owner's.
@@ -104,15 +116,20 @@ impl Sites<'_> {
         if known.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let hash = |file: &SiteFile| known.hash(&file.path, file.digest, file.size);
+        let hash = |file: &SiteFile| match known.find(file) {
+            Some(KnownFile::Asset(hash)) => Some(hash),
+            _ => None,
+        };
         let hashes: BTreeSet<&str> = files.iter().filter_map(hash).collect();
         let tokens = UploadTokens::open(self.client, project).await?;
         let missing = find_missing(&tokens, &hashes).await?;
-        let is_stored = |file: &SiteFile| match hash(file) {
-            Some(hash) => !missing.contains(hash),
-            None => known.settings(&file.digest).is_some() || !is_used(&file.path),
+        let is_stored = |file: &SiteFile| match known.find(file) {
+            Some(KnownFile::Asset(hash)) => !missing.contains(hash),
+            Some(KnownFile::Settings(_) | KnownFile::Unused) => true,
+            None => false,
         };
-        // A content is stored only if every file that has it can use it, because hashes depend on the extension.
+        // A content is stored only if every file that has it can use it: hashes depend on the extension, and settings files
+        // have none.
         let lacking = files.iter().filter(|file| !is_stored(file));
         let lacking: BTreeSet<[u8; 32]> = lacking.map(|file| file.digest).collect();
         let digests = files.iter().map(|file| file.digest);

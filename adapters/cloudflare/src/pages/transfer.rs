@@ -38,7 +38,8 @@ pub(super) async fn transfer(
     plan: Arc<UploadPlan>,
     permits: Arc<Semaphore>,
 ) -> Result<(), ProviderError> {
-    let missing = find_missing(tokens, &hashes(&plan)).await?;
+    let hashes = hashes(&plan);
+    let missing = find_missing(tokens, &hashes).await?;
     let uploaded: BTreeSet<&str> = plan.uploaded.iter().flatten().map(hash).collect();
     let is_uploaded = |hash: &&String| uploaded.contains(hash.as_str());
     let lost = missing.iter().filter(|hash| !is_uploaded(hash)).count();
@@ -48,7 +49,7 @@ pub(super) async fn transfer(
     if !missing.is_empty() {
         upload(tokens, site, Arc::clone(&plan), missing, permits).await?;
     }
-    register(tokens, &hashes(&plan)).await;
+    register(tokens, &hashes).await;
     Ok(())
 }
 
@@ -77,6 +78,9 @@ pub(super) async fn find_missing(
     tokens: &UploadTokens<'_>,
     hashes: &BTreeSet<&str>,
 ) -> Result<BTreeSet<String>, ProviderError> {
+    if hashes.is_empty() {
+        return Ok(BTreeSet::new());
+    }
     let body = json!({ "hashes": hashes });
     let call = call("pages.check_missing", "check-missing").json(&body);
     tokens.send(&call).await

@@ -65,6 +65,13 @@ async fn deploy(world: &World, upload: SiteUpload) -> SiteDeployment {
     wait_for_deployment(world, &key).await
 }
 
+/// Deploys a page to production with the key `key-1`, and [`SITE`] as a preview with the key `key-2`.
+async fn deploy_site_and_preview(world: &World) {
+    let live = site([("index.html", "live")]);
+    deploy(world, upload(live, PRODUCTION, "key-1")).await;
+    deploy(world, upload(site(SITE), "feature/x", "key-2")).await;
+}
+
 /// Returns the paths of those files whose contents are stored for an owner.
 async fn stored_paths(world: &World, owner: &str, files: &[(&str, &str)]) -> Vec<String> {
     let site: MemorySite = files.iter().copied().collect();
@@ -163,12 +170,7 @@ async fn a_repeated_promotion_makes_one_deployment() {
 #[tokio::test]
 async fn a_preview_whose_contents_are_gone_is_not_promoted() {
     let world = with_project(Settings::default()).await;
-    deploy(
-        &world,
-        upload(site([("index.html", "live")]), PRODUCTION, "key-1"),
-    )
-    .await;
-    deploy(&world, upload(site(SITE), "feature/x", "key-2")).await;
+    deploy_site_and_preview(&world).await;
     world.fake.remove_unused_contents();
     let why = refusal(&world, &redeploy("key-2", PRODUCTION, "key-3")).await;
     assert!(why.contains("3 contents") && why.contains("again"), "{why}");
@@ -224,6 +226,22 @@ async fn a_content_with_another_extension_is_uploaded_again() {
 }
 
 #[tokio::test]
+async fn a_content_in_another_role_is_uploaded_again() {
+    let world = with_project(Settings::default()).await;
+    let files = [
+        ("index.html", "home"),
+        ("page", "text"),
+        ("_headers", "rules"),
+    ];
+    deploy(&world, upload(site(files), PRODUCTION, "key-1")).await;
+    let page_of_settings = [("index.html", "home"), ("rules", "rules")];
+    let settings_of_page = [("index.html", "home"), ("_redirects", "text")];
+    for changed in [page_of_settings, settings_of_page] {
+        assert_eq!(stored_paths(&world, OWNER, &changed).await, ["index.html"]);
+    }
+}
+
+#[tokio::test]
 async fn one_of_two_files_with_equal_contents_is_enough() {
     let world = with_project(Settings::default()).await;
     let twins = [
@@ -240,12 +258,7 @@ async fn one_of_two_files_with_equal_contents_is_enough() {
 #[tokio::test]
 async fn a_content_that_disappears_fails_the_deployment_and_not_the_site() {
     let world = with_project(Settings::default()).await;
-    deploy(
-        &world,
-        upload(site([("index.html", "live")]), PRODUCTION, "key-1"),
-    )
-    .await;
-    deploy(&world, upload(site(SITE), "feature/x", "key-2")).await;
+    deploy_site_and_preview(&world).await;
     let next = partial(&SITE, &["index.html"], "key-3");
     world.fake.remove_unused_contents();
     assert_eq!(stored_paths(&world, OWNER, &SITE).await, ["_headers"]);
@@ -305,6 +318,17 @@ async fn the_last_twenty_receipts_of_a_project_are_kept() {
     assert!(why.contains("not known"), "{why}");
     let request = redeploy("key-3", PRODUCTION, "key-b");
     assert!(world.cloudflare.redeploy_site(&request).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_receipt_is_kept_while_its_content_is_deployed_again() {
+    let world = with_project(Settings::default()).await;
+    deploy(&world, upload(site(SITE), "feature/x", "key")).await;
+    for number in 0..25 {
+        let request = redeploy("key", PRODUCTION, &format!("again-{number}"));
+        let again = world.cloudflare.redeploy_site(&request).await;
+        assert!(again.is_ok(), "{number}: {again:?}");
+    }
 }
 
 #[tokio::test]
