@@ -68,6 +68,7 @@
 //! [`use_case::provisioning::enqueue`].
 
 pub mod access;
+pub mod billing;
 pub mod cli;
 pub mod gateway;
 pub mod iam;
