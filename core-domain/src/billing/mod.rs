@@ -10,12 +10,19 @@
 
 mod calendar;
 mod journal;
+mod metric;
 mod money;
+mod plan;
 mod proration;
 mod unit_price;
 
 pub use calendar::{Anchor, Interval, Period};
 pub use journal::{Account, CreditSource, Entry, EntryKind, JournalError, Posting, TrialBalance};
+pub use metric::{Aggregation, Metric};
 pub use money::{Currency, Money, MoneyError, divide_rounded};
+pub use plan::{
+    MAX_TRIAL_DAYS, MetricTerms, Plan, PlanCatalog, PlanError, PlanLimits, PlanMetric, PlanTerms,
+    PlanTier, ensure_unchanged,
+};
 pub use proration::{Proration, split_by_largest_remainder};
 pub use unit_price::{UnitPrice, UnitPriceError};

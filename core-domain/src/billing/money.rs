@@ -150,6 +150,15 @@ impl Money {
         Self { minor: 0, currency }
     }
 
+    /// Returns a price, which always fits.
+    #[must_use]
+    pub fn of_price(minor: u32, currency: Currency) -> Self {
+        Self {
+            minor: i64::from(minor),
+            currency,
+        }
+    }
+
     /// Returns the number of minor units, for example cents.
     #[must_use]
     pub const fn minor(self) -> i64 {
