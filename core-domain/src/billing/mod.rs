@@ -9,14 +9,17 @@
 #![deny(clippy::float_arithmetic)]
 
 mod calendar;
+mod change;
 mod journal;
 mod metric;
 mod money;
 mod plan;
 mod proration;
+mod settlement;
 mod unit_price;
 
 pub use calendar::{Anchor, Interval, Period};
+pub use change::{ChangeAmounts, ChangeDirection, PlannedChange, Recurring};
 pub use journal::{Account, CreditSource, Entry, EntryKind, JournalError, Posting, TrialBalance};
 pub use metric::{Aggregation, Metric};
 pub use money::{Currency, Money, MoneyError, divide_rounded};
@@ -25,4 +28,5 @@ pub use plan::{
     PlanTier, ensure_unchanged,
 };
 pub use proration::{Proration, split_by_largest_remainder};
+pub use settlement::{Bill, Settlement};
 pub use unit_price::{UnitPrice, UnitPriceError};
