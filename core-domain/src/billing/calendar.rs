@@ -131,6 +131,12 @@ fn months_between(start: DateTime, end: DateTime) -> u32 {
     u32::try_from(month(end) - month(start)).unwrap_or_default()
 }
 
+/// Returns the year and the month of an instant, in UTC.
+pub(super) fn month_of(at: Timestamp) -> (u16, u8) {
+    let at = date_time(at).unwrap_or_default();
+    (at.year().unsigned_abs(), at.month().unsigned_abs())
+}
+
 fn date_time(at: Timestamp) -> Option<DateTime> {
     let at = jiff::Timestamp::from_second(at.seconds()).ok()?;
     Some(Offset::UTC.to_datetime(at))

@@ -10,23 +10,60 @@
 
 mod calendar;
 mod change;
+mod credit_grant;
+mod customer;
+mod invoice;
 mod journal;
+mod journal_entry;
+mod ledger;
 mod metric;
 mod money;
+mod operation;
+mod payment_attempt;
+mod payment_method;
 mod plan;
+mod plan_version;
 mod proration;
 mod settlement;
+mod subscription;
 mod unit_price;
 
 pub use calendar::{Anchor, Interval, Period};
 pub use change::{ChangeAmounts, ChangeDirection, PlannedChange, Recurring};
+pub use credit_grant::{
+    CreditCategory, CreditDescription, CreditEvent, CreditGrant, CreditGrantQuery, CreditStatus,
+    GrantCredit,
+};
+pub use customer::{CreateCustomer, Customer, CustomerQuery, UpdateCustomer};
+pub use invoice::{
+    AppliedCredit, BillingReason, Invoice, InvoiceEvent, InvoiceLine, InvoiceQuery, InvoiceStatus,
+    LineProration, LineType,
+};
 pub use journal::{Account, CreditSource, Entry, EntryKind, JournalError, Posting, TrialBalance};
+pub use journal_entry::{JournalEntry, JournalEntryQuery, StoredPosting};
+pub use ledger::{
+    LedgerCharge, LedgerChargeQuery, LedgerInvoice, LedgerInvoiceQuery, LedgerInvoiceStatus,
+    LedgerMethod, LedgerMethodQuery, LedgerOutcome, LedgerSetupIntent, LedgerSetupIntentQuery,
+    TestCard,
+};
 pub use metric::{Aggregation, Metric};
 pub use money::{Currency, Money, MoneyError, divide_rounded};
+pub use operation::{
+    BillingOperation, BillingOperationQuery, OperationEvent, OperationKind, OperationStatus,
+    TIME_TO_PAY,
+};
+pub use payment_attempt::{
+    AttemptEvent, AttemptStatus, PaymentAttempt, PaymentAttemptQuery, next_attempt_at,
+};
+pub use payment_method::{Card, PaymentMethod, PaymentMethodType, PaymentProvider};
 pub use plan::{
     MAX_TRIAL_DAYS, MetricTerms, Plan, PlanCatalog, PlanError, PlanLimits, PlanMetric, PlanTerms,
     PlanTier, ensure_unchanged,
 };
+pub use plan_version::{PlanVersion, PlanVersionQuery};
 pub use proration::{Proration, split_by_largest_remainder};
 pub use settlement::{Bill, Settlement};
+pub use subscription::{
+    PendingChange, Price, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
+};
 pub use unit_price::{UnitPrice, UnitPriceError};

@@ -128,6 +128,8 @@ for_each_record!(ids_of_records);
 ids! {
     /// The id of a permission grant or denial, which is stored with its member.
     GrantId,
+    /// The id of a line of an invoice, which is stored with its invoice.
+    InvoiceLineId,
 }
 
 #[cfg(test)]

@@ -60,6 +60,19 @@ macro_rules! for_each_record {
             onboardings: $crate::registry::Onboarding, OnboardingId "The id of an onboarding.";
             // cli
             deploy_plans: $crate::cli::DeployPlan, DeployPlanId "The id of a deploy plan.";
+            // billing
+            customers: $crate::billing::Customer, CustomerId "The id of a customer of billing.";
+            subscriptions: $crate::billing::Subscription, SubscriptionId "The id of a subscription.";
+            invoices: $crate::billing::Invoice, InvoiceId "The id of an invoice.";
+            payment_attempts: $crate::billing::PaymentAttempt, PaymentAttemptId "The id of an attempt to charge an invoice.";
+            billing_operations: $crate::billing::BillingOperation, BillingOperationId "The id of a change that waits for a charge.";
+            credit_grants: $crate::billing::CreditGrant, CreditGrantId "The id of a credit of a customer.";
+            journal_entries: $crate::billing::JournalEntry, JournalEntryId "The id of an entry of the billing journal.";
+            plan_versions: $crate::billing::PlanVersion;
+            ledger_methods: $crate::billing::LedgerMethod;
+            ledger_setup_intents: $crate::billing::LedgerSetupIntent;
+            ledger_invoices: $crate::billing::LedgerInvoice;
+            ledger_charges: $crate::billing::LedgerCharge;
             // stacks
             stack_templates: $crate::stacks::StackTemplate, TemplateId "The id of a stack template.";
             stack_versions: $crate::stacks::StackVersion, VersionId "The id of a version of a stack template.";

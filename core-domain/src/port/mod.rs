@@ -14,6 +14,7 @@ mod mail;
 mod outlet;
 mod passkeys;
 mod password;
+mod payments;
 mod rate_limiter;
 mod store;
 mod webhook_sender;
@@ -32,6 +33,7 @@ pub(crate) mod mocks {
     pub use super::outlet::MockOutlet;
     pub use super::passkeys::MockPasskeys;
     pub use super::password::MockPasswordHasher;
+    pub use super::payments::MockPayments;
     pub use super::rate_limiter::MockRateLimiter;
     pub use super::webhook_sender::MockWebhookSender;
 }
@@ -58,6 +60,11 @@ pub use passkeys::{
     NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UsedPasskey,
 };
 pub use password::{HashForm, PasswordError, PasswordHasher};
+pub use payments::{
+    Close, Collected, Decline, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
+    ProviderEvent, ProviderInvoice, ProviderInvoiceStatus, ProviderMethod, ProviderSetupIntent,
+    PushedInvoice, PushedLine, WebhookError,
+};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
     Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store,

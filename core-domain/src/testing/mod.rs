@@ -35,6 +35,6 @@ pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
     MockBlobs, MockDnsResolver, MockInfrastructure, MockLogReader, MockMailer, MockOutlet,
-    MockPasskeys, MockPasswordHasher, MockPlatformSuspensions, MockRateLimiter, MockResourceLogs,
-    MockSiteArchives, MockStagedBlob, MockWebhookSender,
+    MockPasskeys, MockPasswordHasher, MockPayments, MockPlatformSuspensions, MockRateLimiter,
+    MockResourceLogs, MockSiteArchives, MockStagedBlob, MockWebhookSender,
 };

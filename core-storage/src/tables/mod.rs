@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod audit;
+mod billing;
 mod cli;
 mod iam;
 mod oauth;

@@ -1,0 +1,179 @@
+//! Customers: who pays (contract: "Customer").
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::money::{Currency, Money, MoneyError};
+use super::payment_method::PaymentProvider;
+use crate::kernel::{
+    CustomerId, Email, Name, OrganizationName, PlatformId, Timestamp, UserId, record,
+    update_command,
+};
+
+/// A customer: a platform or a person that pays for subscriptions. It outlives its platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct Customer {
+    /// The id of the customer.
+    pub id: CustomerId,
+    /// The platform that the customer pays for. `null` if the customer is a person or an outsider.
+    pub platform_id: Option<PlatformId>,
+    /// The user that the customer is. `null` if it is a platform or an outsider.
+    pub user_id: Option<UserId>,
+    /// The address for invoices and mails about payments.
+    pub email: Email,
+    /// The name of the person or company. `null` if unknown.
+    pub name: Option<Name>,
+    /// The currency of the balance.
+    pub currency: Currency,
+    /// What the customer owes beside open invoices, in minor units. Negative if the customer has paid in advance.
+    pub balance: i64,
+    /// What is left of the customer's credits, in minor units. Never negative.
+    pub credit_balance: i64,
+    /// The id of the payment method that is charged, unless the subscription has its own. `null` if there is none.
+    pub default_payment_method_id: Option<String>,
+    /// Whether an invoice could not be collected and is still open.
+    pub delinquent: bool,
+    /// The payment provider.
+    pub provider: PaymentProvider,
+    /// The id of the customer at the provider. `null` until the provider is needed.
+    pub provider_id: Option<String>,
+    /// When the customer was created.
+    pub created_at: Timestamp,
+    /// When the customer was last changed.
+    pub updated_at: Timestamp,
+    /// The first part of the numbers of the customer's invoices, which no other customer has.
+    #[serde(skip)]
+    pub invoice_prefix: String,
+    /// The number of invoices that have a number.
+    #[serde(skip)]
+    pub invoice_count: i64,
+}
+
+record! {
+    Customer as "customer" by id, asked CustomerQuery;
+    audited in |customer| customer.platform_id.as_ref(), touched updated_at;
+}
+
+impl Customer {
+    /// Creates a customer without credits, debts and payment methods.
+    #[must_use]
+    pub fn create(
+        id: CustomerId,
+        command: CreateCustomer,
+        currency: Currency,
+        provider: PaymentProvider,
+        now: Timestamp,
+    ) -> Self {
+        let invoice_prefix = Self::invoice_prefix_of(&id);
+        Self {
+            id,
+            platform_id: command.platform_id,
+            user_id: command.user_id,
+            email: command.email,
+            name: command.name.map(Into::into),
+            currency,
+            balance: 0,
+            credit_balance: 0,
+            default_payment_method_id: None,
+            delinquent: false,
+            provider,
+            provider_id: None,
+            created_at: now,
+            updated_at: now,
+            invoice_prefix,
+            invoice_count: 0,
+        }
+    }
+
+    /// Returns the first part of the numbers of a customer's invoices: the last eight digits of its id, which are
+    /// random. The first ones are a time, and thus those of every customer that was created in the same minute.
+    #[must_use]
+    pub fn invoice_prefix_of(id: &CustomerId) -> String {
+        let digits: Vec<char> = id.as_str().chars().filter(|c| *c != '-').collect();
+        let random = digits.len().saturating_sub(8);
+        digits[random..].iter().collect::<String>().to_uppercase()
+    }
+
+    /// Returns the number of the customer's next invoice.
+    #[must_use]
+    pub fn next_invoice_number(&self) -> String {
+        let count = self.invoice_count.saturating_add(1);
+        format!("{}-{count:06}", self.invoice_prefix)
+    }
+
+    /// Returns the balance as an amount.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] if the stored amount is too large.
+    pub fn balance(&self) -> Result<Money, MoneyError> {
+        Money::new(self.balance.into(), self.currency)
+    }
+}
+
+/// Queries for customers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CustomerQuery {
+    /// All customers, newest first.
+    All,
+    /// The customer of a platform.
+    OfPlatform(PlatformId),
+    /// The customer that is a user.
+    OfUser(UserId),
+    /// The customer whose invoice numbers begin like this.
+    WithPrefix(String),
+    /// The customer with this id at the provider.
+    WithProviderId(String),
+}
+
+/// Request body that creates a customer.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateCustomer {
+    /// The address for invoices and mails about payments.
+    pub email: Email,
+    /// The platform that the customer pays for. Default: the platform that the caller acts for, unless `userId` is
+    /// given. An operator's customer needs none.
+    pub platform_id: Option<PlatformId>,
+    /// The user that the customer is. Default: none.
+    pub user_id: Option<UserId>,
+    /// The name of the person or company. Default: none.
+    pub name: Option<OrganizationName>,
+}
+
+update_command! {
+    /// Request body that updates a customer. Omitted fields stay unchanged.
+    pub struct UpdateCustomer for Customer {
+        set {
+            /// The address for invoices and mails about payments.
+            email: Email,
+        }
+        optional {
+            /// The name of the person or company. `null` clears it.
+            name: OrganizationName,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invoices_are_numbered_from_one_and_begin_with_random_digits_of_the_customer() {
+        let id = CustomerId::parse("0192f3ab-7c20-7d3e-9b4a-5f6c7d8e9f01").unwrap();
+        let command = CreateCustomer {
+            email: Email::parse("ada@example.org").unwrap(),
+            platform_id: None,
+            user_id: None,
+            name: None,
+        };
+        let provider = PaymentProvider::Ledger;
+        let now = Timestamp::EPOCH;
+        let mut customer = Customer::create(id, command, Currency::USD, provider, now);
+        assert_eq!(customer.next_invoice_number(), "7D8E9F01-000001");
+        customer.invoice_count = 1_000_000;
+        assert_eq!(customer.next_invoice_number(), "7D8E9F01-1000001");
+    }
+}

@@ -1,0 +1,495 @@
+//! The tables of billing: customers, subscriptions, invoices, the journal, and those of the embedded payment provider.
+
+use core_domain::billing::{
+    AttemptStatus, BillingOperation, BillingOperationQuery, CreditGrant, CreditGrantQuery,
+    CreditStatus, Currency, Customer, CustomerQuery, Invoice, InvoiceQuery, InvoiceStatus,
+    JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery, LedgerInvoice,
+    LedgerInvoiceQuery, LedgerMethod, LedgerMethodQuery, LedgerSetupIntent, LedgerSetupIntentQuery,
+    OperationStatus, PaymentAttempt, PaymentAttemptQuery, PlanVersion, PlanVersionQuery,
+    Subscription, SubscriptionQuery, SubscriptionStatus,
+};
+
+use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::table::Type;
+use crate::{IndexPredicate, Tabular, Value, ValueRef, table};
+
+/// Encodes a currency as its code.
+enum Code {}
+
+impl ColumnCodec<Currency> for Code {
+    const TYPE: Type = Type::Text;
+
+    fn encode(currency: &Currency) -> Value {
+        Value::text(&currency.code())
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Currency, DecodeError> {
+        let code = value.as_text().ok_or(DecodeError::Type(Type::Text))?;
+        Currency::parse(code).map_err(|_| DecodeError::Text("Currency"))
+    }
+}
+
+table! {
+    Customer in "customers" {
+        id: Text,
+        platform_id: Opt<Text>,
+        user_id: Opt<Text>,
+        email: Text,
+        name: Opt<Text>,
+        currency: Code,
+        balance: Int,
+        credit_balance: Int,
+        default_payment_method_id: Opt<Text>,
+        delinquent: Bool,
+        provider: Text,
+        provider_id: Opt<Text>,
+        created_at: Time,
+        updated_at: Time,
+        invoice_prefix: Text,
+        invoice_count: Int,
+    }
+    unique {
+        platform: [platform_id] where [IndexPredicate::NotNull("platform_id")],
+        user: [user_id] where [IndexPredicate::NotNull("user_id")],
+        invoice_prefix: [invoice_prefix],
+        provider: [provider_id] where [IndexPredicate::NotNull("provider_id")],
+    }
+    index { [created_at] }
+    select customers
+}
+
+fn customers(query: &CustomerQuery) -> Select {
+    let customers = Select::of(Customer::TABLE);
+    match query {
+        CustomerQuery::All => customers.order_by_desc("created_at"),
+        CustomerQuery::OfPlatform(platform) => {
+            customers.filter(Filter::eq("platform_id", platform))
+        }
+        CustomerQuery::OfUser(user) => customers.filter(Filter::eq("user_id", user)),
+        CustomerQuery::WithPrefix(prefix) => customers.filter(Filter::eq("invoice_prefix", prefix)),
+        CustomerQuery::WithProviderId(id) => customers.filter(Filter::eq("provider_id", id)),
+    }
+}
+
+const LIVE: IndexPredicate = IndexPredicate::OneOf(
+    "status",
+    &[
+        "incomplete",
+        "trialing",
+        "active",
+        "past_due",
+        "unpaid",
+        "paused",
+    ],
+);
+
+table! {
+    Subscription in "subscriptions" {
+        id: Text,
+        platform_id: Opt<Text>,
+        customer_id: Text,
+        user_id: Opt<Text>,
+        tier: Text,
+        plan_id: Text,
+        price_id: Text,
+        quantity: Int,
+        status: Text,
+        amount: Int,
+        currency: Code,
+        interval: Text,
+        anchor: Time,
+        current_period_start: Time,
+        current_period_end: Time,
+        trial_start: Opt<Time>,
+        trial_ends_at: Opt<Time>,
+        cancel_at_period_end: Bool,
+        cancel_at: Opt<Time>,
+        canceled_at: Opt<Time>,
+        ended_at: Opt<Time>,
+        cancellation_reason: Opt<Text>,
+        pending_change: Opt<Json>,
+        default_payment_method_id: Opt<Text>,
+        latest_invoice_id: Opt<Text>,
+        provider: Text,
+        created_at: Time,
+        updated_at: Time,
+        plan_version: Int,
+        billed_amount: Int,
+        price_changed_at: Time,
+        upgraded_at: Opt<Time>,
+    }
+    unique { live: [platform_id] where [IndexPredicate::NotNull("platform_id"), LIVE] }
+    index {
+        [customer_id, created_at],
+        [platform_id, created_at],
+        [status, created_at],
+    }
+    select subscriptions
+}
+
+fn subscriptions(query: &SubscriptionQuery) -> Select {
+    let subscriptions = Select::of(Subscription::TABLE).order_by_desc("created_at");
+    match query {
+        SubscriptionQuery::Of(customer) => {
+            subscriptions.filter(Filter::eq("customer_id", customer))
+        }
+        SubscriptionQuery::One(customer, id) => subscriptions
+            .filter(Filter::eq("id", id))
+            .filter(Filter::eq("customer_id", customer)),
+        SubscriptionQuery::OfPlatform(platform) => {
+            subscriptions.filter(Filter::eq("platform_id", platform))
+        }
+        SubscriptionQuery::LiveOfPlatform(platform) => subscriptions
+            .filter(Filter::eq("platform_id", platform))
+            .filter(Filter::one_of("status", SubscriptionStatus::LIVE)),
+        SubscriptionQuery::With(status) => subscriptions.filter(Filter::eq("status", status)),
+    }
+}
+
+const OPEN_INVOICE: IndexPredicate = IndexPredicate::Is("status", "open");
+
+table! {
+    Invoice in "invoices" {
+        id: Text,
+        number: Opt<Text>,
+        platform_id: Opt<Text>,
+        customer_id: Text,
+        subscription_id: Opt<Text>,
+        status: Text,
+        billing_reason: Text,
+        currency: Code,
+        period_start: Time,
+        period_end: Time,
+        subtotal: Int,
+        discount_total: Int,
+        tax_total: Int,
+        total: Int,
+        credits_applied: Int,
+        balance_applied: Int,
+        amount_due: Int,
+        amount_paid: Int,
+        amount_remaining: Int,
+        attempt_count: Int,
+        next_payment_attempt_at: Opt<Time>,
+        finalized_at: Opt<Time>,
+        paid_at: Opt<Time>,
+        voided_at: Opt<Time>,
+        marked_uncollectible_at: Opt<Time>,
+        hosted_invoice_url: Opt<Text>,
+        provider: Text,
+        provider_id: Opt<Text>,
+        created_at: Time,
+        updated_at: Time,
+        lines: Json,
+        applied_credits: Json,
+    }
+    unique {
+        number: [number] where [IndexPredicate::NotNull("number")],
+        provider: [provider_id] where [IndexPredicate::NotNull("provider_id")],
+    }
+    index {
+        [customer_id, created_at],
+        [customer_id, status, created_at],
+        [subscription_id, created_at] where [OPEN_INVOICE],
+        [next_payment_attempt_at] where [OPEN_INVOICE, IndexPredicate::NotNull("next_payment_attempt_at")],
+    }
+    select invoices
+}
+
+fn invoices(query: &InvoiceQuery) -> Select {
+    let invoices = Select::of(Invoice::TABLE).order_by_desc("created_at");
+    let open = || Filter::eq("status", &InvoiceStatus::Open);
+    match query {
+        InvoiceQuery::Of {
+            customer_id,
+            status,
+        } => invoices
+            .filter(Filter::eq("customer_id", customer_id))
+            .filter_if(status.as_ref().map(|status| Filter::eq("status", status))),
+        InvoiceQuery::One(customer, id) => invoices
+            .filter(Filter::eq("id", id))
+            .filter(Filter::eq("customer_id", customer)),
+        InvoiceQuery::OpenOf(subscription) => invoices
+            .filter(Filter::eq("subscription_id", subscription))
+            .filter(open()),
+        InvoiceQuery::WithProviderId(id) => {
+            Select::of(Invoice::TABLE).filter(Filter::eq("provider_id", id))
+        }
+        InvoiceQuery::DueAt(now) => Select::of(Invoice::TABLE)
+            .filter(open())
+            .filter(Filter::NotNull("next_payment_attempt_at"))
+            .filter(Filter::le("next_payment_attempt_at", *now))
+            .order_by("next_payment_attempt_at"),
+    }
+}
+
+const OPEN_ATTEMPT: IndexPredicate = IndexPredicate::OneOf("status", &["ready", "sent", "unknown"]);
+
+table! {
+    PaymentAttempt in "payment_attempts" {
+        id: Text,
+        invoice_id: Text,
+        customer_id: Text,
+        number: Int,
+        payment_method_id: Text,
+        status: Text,
+        decline_code: Opt<Text>,
+        is_hard: Bool,
+        created_at: Time,
+        updated_at: Time,
+    }
+    unique {
+        number: [invoice_id, number],
+        open: [invoice_id] where [OPEN_ATTEMPT],
+    }
+    index {
+        [invoice_id, created_at],
+        [updated_at] where [OPEN_ATTEMPT],
+    }
+    select payment_attempts
+}
+
+fn payment_attempts(query: &PaymentAttemptQuery) -> Select {
+    let attempts = Select::of(PaymentAttempt::TABLE);
+    let open = || Filter::one_of("status", AttemptStatus::OPEN);
+    match query {
+        PaymentAttemptQuery::Of(invoice) => attempts
+            .filter(Filter::eq("invoice_id", invoice))
+            .order_by_desc("created_at"),
+        PaymentAttemptQuery::OpenOf(invoice) => attempts
+            .filter(Filter::eq("invoice_id", invoice))
+            .filter(open()),
+        PaymentAttemptQuery::OpenSince(before) => attempts
+            .filter(open())
+            .filter(Filter::lt("updated_at", *before))
+            .order_by("updated_at"),
+    }
+}
+
+const OPEN_OPERATION: IndexPredicate = IndexPredicate::OneOf("status", &["running", "waiting"]);
+
+table! {
+    BillingOperation in "billing_operations" {
+        id: Text,
+        subscription_id: Text,
+        customer_id: Text,
+        kind: Text,
+        status: Text,
+        invoice_id: Text,
+        tier: Text,
+        plan_version: Int,
+        interval: Text,
+        quantity: Int,
+        billed_amount: Int,
+        at: Time,
+        restarts_period: Bool,
+        failure: Opt<Text>,
+        decline_code: Opt<Text>,
+        expires_at: Time,
+        created_at: Time,
+        updated_at: Time,
+    }
+    unique {
+        open: [subscription_id] where [OPEN_OPERATION],
+        invoice: [invoice_id],
+    }
+    index {
+        [expires_at] where [OPEN_OPERATION],
+        [updated_at] where [IndexPredicate::Is("status", "running")],
+    }
+    select billing_operations
+}
+
+fn billing_operations(query: &BillingOperationQuery) -> Select {
+    let operations = Select::of(BillingOperation::TABLE);
+    let open = || {
+        Filter::one_of(
+            "status",
+            &[OperationStatus::Running, OperationStatus::Waiting],
+        )
+    };
+    match query {
+        BillingOperationQuery::OpenOf(subscription) => operations
+            .filter(Filter::eq("subscription_id", subscription))
+            .filter(open()),
+        BillingOperationQuery::WithInvoice(invoice) => {
+            operations.filter(Filter::eq("invoice_id", invoice))
+        }
+        BillingOperationQuery::ExpiredAt(now) => operations
+            .filter(open())
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
+        BillingOperationQuery::RunningSince(before) => operations
+            .filter(Filter::eq("status", &OperationStatus::Running))
+            .filter(Filter::lt("updated_at", *before))
+            .order_by("updated_at"),
+    }
+}
+
+const ACTIVE_CREDIT: IndexPredicate = IndexPredicate::Is("status", "active");
+
+table! {
+    CreditGrant in "credit_grants" {
+        id: Text,
+        customer_id: Text,
+        platform_id: Opt<Text>,
+        amount: Int,
+        remaining: Int,
+        currency: Code,
+        description: Text,
+        category: Text,
+        priority: Int,
+        effective_at: Time,
+        expires_at: Opt<Time>,
+        status: Text,
+        created_by: Text,
+        created_at: Time,
+    }
+    index {
+        [customer_id, created_at],
+        [customer_id, created_at] where [ACTIVE_CREDIT],
+        [expires_at] where [ACTIVE_CREDIT, IndexPredicate::NotNull("expires_at")],
+    }
+    select credit_grants
+}
+
+fn credit_grants(query: &CreditGrantQuery) -> Select {
+    let credits = Select::of(CreditGrant::TABLE);
+    let active = || Filter::eq("status", &CreditStatus::Active);
+    match query {
+        CreditGrantQuery::Of(customer) => credits
+            .filter(Filter::eq("customer_id", customer))
+            .order_by_desc("created_at"),
+        CreditGrantQuery::ActiveOf(customer) => credits
+            .filter(Filter::eq("customer_id", customer))
+            .filter(active())
+            .order_by_desc("created_at"),
+        CreditGrantQuery::ExpiredAt(now) => credits
+            .filter(active())
+            .filter(Filter::NotNull("expires_at"))
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
+    }
+}
+
+table! {
+    JournalEntry in "journal_entries" {
+        id: Text,
+        kind: Text,
+        reference: Text,
+        customer_id: Text,
+        postings: Json,
+        at: Time,
+    }
+    unique { event: [reference, kind] }
+    index {
+        [at],
+        [customer_id, at],
+    }
+    select journal_entries
+}
+
+fn journal_entries(query: &JournalEntryQuery) -> Select {
+    let entries = Select::of(JournalEntry::TABLE).order_by("at");
+    match query {
+        JournalEntryQuery::All => entries,
+        JournalEntryQuery::About(reference) => {
+            Select::of(JournalEntry::TABLE).filter(Filter::eq("reference", reference))
+        }
+        JournalEntryQuery::Of(customer) => entries.filter(Filter::eq("customer_id", customer)),
+    }
+}
+
+table! {
+    PlanVersion in "plan_versions" {
+        id: Text,
+        digest: Text,
+        terms: Json,
+        created_at: Time,
+    }
+    select plan_versions
+}
+
+fn plan_versions(query: &PlanVersionQuery) -> Select {
+    match query {
+        PlanVersionQuery::All => Select::of(PlanVersion::TABLE),
+    }
+}
+
+table! {
+    LedgerMethod in "ledger_methods" {
+        id: Text,
+        card: Text,
+        customer: Opt<Text>,
+        created_at: Time,
+    }
+    index { [customer, created_at] }
+    select ledger_methods
+}
+
+fn ledger_methods(query: &LedgerMethodQuery) -> Select {
+    let methods = Select::of(LedgerMethod::TABLE).order_by_desc("created_at");
+    match query {
+        LedgerMethodQuery::Of(customer) => methods.filter(Filter::eq("customer", customer)),
+    }
+}
+
+table! {
+    LedgerSetupIntent in "ledger_setup_intents" {
+        id: Text,
+        secret_hash: Text,
+        customer: Text,
+        method_id: Opt<Text>,
+        created_at: Time,
+    }
+    index { [created_at] }
+    select ledger_setup_intents
+}
+
+fn ledger_setup_intents(query: &LedgerSetupIntentQuery) -> Select {
+    let intents = Select::of(LedgerSetupIntent::TABLE);
+    match query {
+        LedgerSetupIntentQuery::Before(instant) => intents
+            .filter(Filter::lt("created_at", *instant))
+            .order_by("created_at"),
+    }
+}
+
+table! {
+    LedgerInvoice in "ledger_invoices" {
+        id: Text,
+        customer: Text,
+        amount_due: Int,
+        currency: Code,
+        status: Text,
+        created_at: Time,
+    }
+    select ledger_invoices
+}
+
+fn ledger_invoices(query: &LedgerInvoiceQuery) -> Select {
+    match query {
+        LedgerInvoiceQuery::All => Select::of(LedgerInvoice::TABLE),
+    }
+}
+
+table! {
+    LedgerCharge in "ledger_charges" {
+        key: Text,
+        invoice_id: Text,
+        method_id: Text,
+        outcome: Text,
+        created_at: Time,
+    }
+    index { [invoice_id, created_at] }
+    select ledger_charges
+}
+
+fn ledger_charges(query: &LedgerChargeQuery) -> Select {
+    let charges = Select::of(LedgerCharge::TABLE).order_by_desc("created_at");
+    match query {
+        LedgerChargeQuery::Of(invoice) => charges.filter(Filter::eq("invoice_id", invoice)),
+    }
+}
