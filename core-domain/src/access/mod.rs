@@ -15,12 +15,15 @@
 //! | [`NewOrganizationScope`] | [`authorize_new_organization`] | requests that create an organization for their caller |
 //! | [`NewApiKeyScope`], [`ApiKeyScope`] | [`authorize_new_api_key`], [`authorize_api_key`] | API keys, by creator or owner |
 //! | [`JobScope`] | [`authorize_job`] | one job |
+//! | [`BillingScope`] | [`authorize_billing`] | the billing of one platform, also of a deleted one |
+//! | [`CustomerScope`] | [`authorize_customer`] and its siblings | one customer of billing |
 //! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for operators |
 //! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`AccountScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | requests that depend only on the identity of the caller |
 //! | [`SystemScope`] | this crate | the background work of the suite |
 
 mod api_key;
 pub mod audited;
+mod billing;
 mod installation;
 mod job;
 mod key;
@@ -38,6 +41,10 @@ pub use api_key::{
     ApiKeyPurpose, ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key,
 };
 pub use audited::AuditEvent;
+pub use billing::{
+    BillingScope, CustomerScope, authorize_billing, authorize_customer, authorize_invoice,
+    authorize_subscription,
+};
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
 pub use key::RecordKey;

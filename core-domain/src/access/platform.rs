@@ -180,7 +180,7 @@ pub async fn authorize<G: PermissionType>(
 }
 
 /// Returns the caller's permissions on the platform; `None` if the platform is out of the caller's reach.
-async fn permissions_on(
+pub(super) async fn permissions_on(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     platform: &Platform,

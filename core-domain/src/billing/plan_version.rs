@@ -1,6 +1,8 @@
 //! Stored versions of plans: a subscription keeps the terms that it began with.
 
 use super::plan::{PlanTerms, PlanTier};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::json_text;
 use crate::kernel::{JsonText, Timestamp, record};
 
 /// A version of the terms of a tier, as it is stored. It never changes.
@@ -12,6 +14,7 @@ pub struct PlanVersion {
     /// The digest of the terms; see [`PlanTerms::digest`].
     pub digest: String,
     /// The terms.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub terms: JsonText,
     /// When the version was first configured.
     pub created_at: Timestamp,

@@ -60,6 +60,30 @@ text_enum! {
         RateLimited = "RATE_LIMITED",
         /// The platform is suspended.
         PlatformSuspended = "PLATFORM_SUSPENDED",
+        /// The platform already has a subscription that has not ended.
+        SubscriptionExists = "SUBSCRIPTION_EXISTS",
+        /// The platform or user already has a customer.
+        CustomerExists = "CUSTOMER_EXISTS",
+        /// The subscription already has this tier and interval.
+        TierUnchanged = "TIER_UNCHANGED",
+        /// The subscription already has this plan.
+        AlreadyOnPlan = "ALREADY_ON_PLAN",
+        /// The price of the subscription has changed since the preview.
+        QuoteExpired = "QUOTE_EXPIRED",
+        /// The preview is older than 15 minutes.
+        PreviewExpired = "PREVIEW_EXPIRED",
+        /// Another change of the subscription or invoice is in progress.
+        OperationInProgress = "OPERATION_IN_PROGRESS",
+        /// A charge is needed and was not made; `details.reason` says why.
+        PaymentRequired = "PAYMENT_REQUIRED",
+        /// The payment method is the last one of a subscription that has to be paid.
+        PaymentMethodInUse = "PAYMENT_METHOD_IN_USE",
+        /// The currency differs from that of the customer.
+        CurrencyMismatch = "CURRENCY_MISMATCH",
+        /// The payment provider failed or cannot be reached. Nothing has happened, and the request can be repeated.
+        PaymentProviderUnavailable = "PAYMENT_PROVIDER_UNAVAILABLE",
+        /// The outcome at the payment provider is unknown. A repetition with the same idempotency key returns it.
+        PaymentOutcomeUnknown = "PAYMENT_OUTCOME_UNKNOWN",
         /// The server failed to process the request because of an internal error.
         InternalError = "INTERNAL_ERROR",
         /// A service or provider that the server depends on failed or sent an invalid response.
@@ -365,6 +389,7 @@ impl Error {
                 serde_json::json!({ "status": status, "allowedFrom": allowed_from })
             }
             Self::Refused { details, .. } => details.clone(),
+            Self::NotFound(kind) => serde_json::json!({ "resource": kind }),
             _ => Value::Object(serde_json::Map::new()),
         }
     }

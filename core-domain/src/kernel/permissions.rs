@@ -141,6 +141,10 @@ permissions! {
     DeploymentWrite = "deployment:write" writes,
     /// Allows reading the logs of workers and sites, which can contain personal data.
     LogRead = "log:read" reads,
+    /// Allows reading subscriptions, invoices, payment methods and usage.
+    BillingRead = "billing:read" reads,
+    /// Allows changing subscriptions and payment methods. Charges can follow.
+    BillingManage = "billing:manage" reads,
     /// Allows reading stack templates.
     StackRead = "stack:read" reads,
     /// Allows publishing stack templates.

@@ -4,6 +4,7 @@
 //! [`crate::access`]), the open unit of work and its input. It accesses only records of its own service and calls the
 //! use cases of other services.
 
+pub mod billing;
 pub mod cli;
 pub mod iam;
 pub mod provisioning;

@@ -12,7 +12,7 @@ use crate::access::{
 };
 use crate::kernel::{
     Context, DeletedFilter, Error, LifecycleId, ListQuery, Machine, NoFilter, Page, PlatformId,
-    Reason, Result, Stored, Unowned, permission,
+    Reason, Result, Stored, Timestamp, Unowned, permission,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -371,4 +371,37 @@ pub async fn update(
     let now = uow.now().await?;
     let next = next.after(event, None, now)?;
     store_transition(cx, scope.writer(), uow, next, event, None).await
+}
+
+/// Sets what billing decides about a platform: its tier, the end of its trial, and its customer at the payment provider.
+/// Does nothing if the platform is gone.
+///
+/// # Errors
+/// Only those of the store.
+pub(in crate::use_case) async fn follow_subscription(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    billed: BilledPlatform,
+) -> Result<()> {
+    let Some(seen) = unowned_records::<Platform>(uow).find(platform).await? else {
+        return Ok(());
+    };
+    let mut next = seen.edit();
+    next.tier = billed.tier;
+    next.trial_ends_at = billed.trial_ends_at;
+    next.payment_customer_id = billed.payment_customer_id;
+    let cx = &cx.without_conditions();
+    audited::replace(cx, scope, uow, &seen, next, "platform.updated").await?;
+    Ok(())
+}
+
+/// What billing decides about a platform.
+#[derive(Clone, Debug)]
+pub(in crate::use_case) struct BilledPlatform {
+    pub(in crate::use_case) tier: Tier,
+    /// The end of the current trial; `None` outside of a trial.
+    pub(in crate::use_case) trial_ends_at: Option<Timestamp>,
+    pub(in crate::use_case) payment_customer_id: Option<String>,
 }

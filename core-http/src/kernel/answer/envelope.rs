@@ -152,7 +152,9 @@ const fn store_message(code: Code) -> &'static str {
 fn retry_after(code: Code, details: &Value) -> Option<u64> {
     let known = details.get("retryAfter").and_then(Value::as_u64);
     match code {
-        Code::IdempotencyInProgress | Code::ServiceUnavailable => Some(known.unwrap_or(1)),
+        Code::IdempotencyInProgress | Code::OperationInProgress | Code::ServiceUnavailable => {
+            Some(known.unwrap_or(1))
+        }
         Code::RateLimited => known,
         _ => None,
     }
@@ -240,7 +242,17 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::SlugTaken
         | Code::InvalidState
         | Code::DlqEntryNotReplayable
+        | Code::SubscriptionExists
+        | Code::CustomerExists
+        | Code::TierUnchanged
+        | Code::AlreadyOnPlan
+        | Code::QuoteExpired
+        | Code::PreviewExpired
+        | Code::OperationInProgress
+        | Code::PaymentMethodInUse
+        | Code::CurrencyMismatch
         | Code::IdempotencyInProgress => StatusCode::CONFLICT,
+        Code::PaymentRequired => StatusCode::PAYMENT_REQUIRED,
         Code::VersionConflict => StatusCode::PRECONDITION_FAILED,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UriTooLong => StatusCode::URI_TOO_LONG,
@@ -248,7 +260,9 @@ pub const fn status_of(code: Code) -> StatusCode {
         Code::IdempotencyKeyReused | Code::UserAlreadyExists => StatusCode::UNPROCESSABLE_ENTITY,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::PlatformSuspended => StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
-        Code::UpstreamError => StatusCode::BAD_GATEWAY,
+        Code::UpstreamError | Code::PaymentProviderUnavailable | Code::PaymentOutcomeUnknown => {
+            StatusCode::BAD_GATEWAY
+        }
         Code::ServiceUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
         // Only `InternalError`. A test fails if another code is missing above.

@@ -1,0 +1,493 @@
+//! Charging an invoice. A first unit of work stores the attempt, then the provider is called, and a second unit stores
+//! the outcome. A charge that was interrupted anywhere can be run again: all its keys at the provider are derived from
+//! stored records.
+
+use serde_json::json;
+
+use super::Billing;
+use super::invoice_state;
+use super::operation;
+use super::payment::{self, AUTHENTICATION_REQUIRED, Outcome, decline_code, decline_reason};
+use super::payment_method;
+use crate::access::{unaudited, unowned_records};
+use crate::billing::{
+    AttemptEvent, AttemptStatus, Customer, Invoice, InvoiceStatus, Money, PaymentAttempt,
+    PaymentAttemptQuery,
+};
+use crate::kernel::{
+    Code, Context, CustomerId, Error, InvoiceId, Machine, PaymentAttemptId, Result, Secret,
+    StoreError, Stored,
+};
+use crate::port::{
+    Close, Collected, InvoiceReference, Mode, OpKey, PayingCustomer, PaymentsError,
+    ProviderInvoiceStatus, PushedInvoice, PushedLine, Store, UnitOfWork, transact,
+};
+
+/// The outcome of a charge, for the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// The invoice is paid.
+    Paid,
+    /// The card was declined.
+    Declined {
+        /// The reason of a `PAYMENT_REQUIRED`.
+        reason: String,
+        /// The code of the issuer or, if it gave none, of the provider.
+        decline_code: Option<String>,
+    },
+    /// The customer must confirm the charge in a browser.
+    ActionRequired {
+        /// The secret for the browser. `None` if the charge was made earlier.
+        client_secret: Option<Secret>,
+    },
+}
+
+impl Charge {
+    /// Returns the `PAYMENT_REQUIRED` of a charge of an invoice that was not made. Returns `None` if it is paid.
+    #[must_use]
+    pub fn refusal(&self, invoice: &InvoiceId) -> Option<Error> {
+        let (reason, decline_code, secret) = match self {
+            Self::Paid => return None,
+            Self::Declined {
+                reason,
+                decline_code,
+            } => (reason.as_str(), decline_code.clone(), None),
+            Self::ActionRequired { client_secret } => {
+                (AUTHENTICATION_REQUIRED, None, client_secret.as_ref())
+            }
+        };
+        Some(payment_required(
+            reason,
+            decline_code,
+            Some(invoice),
+            secret.map(Secret::expose),
+        ))
+    }
+}
+
+/// Returns the refusal of a request that needs a charge.
+pub(super) fn payment_required(
+    reason: &str,
+    decline_code: Option<String>,
+    invoice: Option<&InvoiceId>,
+    client_secret: Option<&str>,
+) -> Error {
+    let message = match reason {
+        AUTHENTICATION_REQUIRED => "The charge must be confirmed by the owner of the card.",
+        "no_payment_method" => "There is no payment method. Add one first.",
+        _ => "The card was declined.",
+    };
+    Error::Refused {
+        code: Code::PaymentRequired,
+        message: message.to_owned(),
+        details: json!({
+            "reason": reason,
+            "declineCode": decline_code,
+            "invoiceId": invoice,
+            "clientSecret": client_secret,
+        }),
+    }
+}
+
+/// Stores an attempt to charge an open invoice to a payment method. Run it with [`run`] after the commit.
+///
+/// # Errors
+/// `OPERATION_IN_PROGRESS` if the outcome of another attempt is open.
+pub(super) async fn plan(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    invoice: &Invoice,
+    method: &str,
+) -> Result<Stored<PaymentAttempt>> {
+    let now = uow.now().await?;
+    let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
+    let last = unowned_records::<PaymentAttempt>(uow)
+        .first(&of_invoice)
+        .await?;
+    if let Some(last) = &last
+        && AttemptStatus::OPEN.contains(&last.status)
+    {
+        return Err(operation::in_progress());
+    }
+    let attempt = PaymentAttempt {
+        id: PaymentAttemptId::generate(now, cx.entropy.as_ref()),
+        invoice_id: invoice.id.clone(),
+        customer_id: invoice.customer_id.clone(),
+        number: last.map_or(1, |last| last.number + 1),
+        payment_method_id: method.to_owned(),
+        status: AttemptStatus::Ready,
+        decline_code: None,
+        is_hard: false,
+        created_at: now,
+        updated_at: now,
+    };
+    let stored = unaudited::insert(uow, attempt).await;
+    stored.map_err(|error| match error {
+        Error::Store(StoreError::Conflict { .. }) => operation::in_progress(),
+        error => error,
+    })
+}
+
+/// Runs an attempt until its outcome is stored, and returns the outcome. An attempt that has one is not run again.
+///
+/// # Errors
+/// - `PAYMENT_PROVIDER_UNAVAILABLE` if nothing has happened at the provider. The change is undone.
+/// - `PAYMENT_OUTCOME_UNKNOWN` if the response was lost. Run the attempt again to find the outcome.
+/// - `SERVICE_UNAVAILABLE` if the installation accepts no charges.
+pub async fn run(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    attempt: &PaymentAttemptId,
+) -> Result<Charge> {
+    let sent = match send(cx, store, billing, attempt).await? {
+        Sent::Before(charge) => return Ok(charge),
+        Sent::Now(sent) => sent,
+    };
+    match collect(cx, store, billing, &sent).await {
+        Ok(Collected::Paid) => finish(cx, store, billing, &sent, &Outcome::Paid).await,
+        Ok(Collected::Declined(decline)) | Err(PaymentsError::Declined(decline)) => {
+            let declined = Outcome::Declined(decline);
+            finish(cx, store, billing, &sent, &declined).await
+        }
+        Ok(Collected::ActionRequired { client_secret }) => {
+            finish(cx, store, billing, &sent, &Outcome::ActionRequired).await?;
+            Ok(Charge::ActionRequired {
+                client_secret: Some(client_secret),
+            })
+        }
+        Ok(Collected::Processing) => {
+            lose(store, attempt).await?;
+            Err(outcome_unknown("the provider is processing the charge"))
+        }
+        Err(error @ (PaymentsError::Unknown(_) | PaymentsError::Conflict)) => {
+            lose(store, attempt).await?;
+            Err(payments_error(error))
+        }
+        Err(error) => {
+            finish(cx, store, billing, &sent, &Outcome::NotExecuted).await?;
+            Err(payments_error(error))
+        }
+    }
+}
+
+/// An attempt whose call at the provider may have begun.
+struct SentAttempt {
+    attempt: Stored<PaymentAttempt>,
+    invoice: Stored<Invoice>,
+    customer: Stored<Customer>,
+    /// Whether an earlier call of the attempt may have reached the provider.
+    is_repeated: bool,
+}
+
+enum Sent {
+    /// The attempt has an outcome.
+    Before(Charge),
+    Now(Box<SentAttempt>),
+}
+
+/// Records that the provider is being called.
+async fn send(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    attempt: &PaymentAttemptId,
+) -> Result<Sent> {
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
+            if let Some(charge) = charge_of(&seen) {
+                return Ok(Sent::Before(charge));
+            }
+            let invoice = invoice_state::load(uow, &seen.invoice_id).await?;
+            if !matches!(
+                invoice.status,
+                InvoiceStatus::Open | InvoiceStatus::Uncollectible
+            ) {
+                payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
+                return Ok(Sent::Before(declined("card_declined", None)));
+            }
+            let mut next = seen.edit();
+            next.status = AttemptEvent::Send.next(seen.status)?;
+            next.updated_at = uow.now().await?;
+            let is_repeated = seen.status != AttemptStatus::Ready;
+            let customer = unowned_records::<Customer>(uow)
+                .get(&seen.customer_id)
+                .await?;
+            Ok(Sent::Now(Box::new(SentAttempt {
+                attempt: unaudited::replace(uow, &seen, next).await?,
+                invoice,
+                customer,
+                is_repeated,
+            })))
+        })
+    })
+    .await
+}
+
+/// Returns the outcome of an attempt. Returns `None` if it is open.
+fn charge_of(attempt: &PaymentAttempt) -> Option<Charge> {
+    match attempt.status {
+        AttemptStatus::Ready | AttemptStatus::Sent | AttemptStatus::Unknown => None,
+        AttemptStatus::Succeeded => Some(Charge::Paid),
+        AttemptStatus::ActionRequired => Some(Charge::ActionRequired {
+            client_secret: None,
+        }),
+        AttemptStatus::Failed | AttemptStatus::NotExecuted => {
+            let code = attempt.decline_code.clone();
+            let reason = match code.as_deref() {
+                Some(known @ ("insufficient_funds" | "expired_card")) => known.to_owned(),
+                _ => "card_declined".to_owned(),
+            };
+            Some(declined(&reason, code))
+        }
+    }
+}
+
+fn declined(reason: &str, decline_code: Option<String>) -> Charge {
+    Charge::Declined {
+        reason: reason.to_owned(),
+        decline_code,
+    }
+}
+
+/// Pushes the invoice to the provider, if it does not have it, and charges it. A repeated attempt looks first whether
+/// the invoice is already paid.
+async fn collect(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    sent: &SentAttempt,
+) -> Result<Collected, PaymentsError> {
+    let payments = billing.payments.as_ref();
+    let invoice = &sent.invoice;
+    let customer = provider_customer(cx, store, billing, &sent.customer).await?;
+    if sent.is_repeated {
+        let reference = InvoiceReference {
+            id: invoice.id.clone(),
+            customer: customer.clone(),
+            provider_id: invoice.provider_id.clone(),
+            created_at: invoice.created_at,
+        };
+        let known = payments.look_up(&reference).await?;
+        if known.is_some_and(|known| known.status == ProviderInvoiceStatus::Paid) {
+            return Ok(Collected::Paid);
+        }
+    }
+    let provider_id = match &invoice.provider_id {
+        Some(id) => id.clone(),
+        None => {
+            let pushed = pushed_invoice(invoice, customer);
+            let pushed = pushed.map_err(|error| PaymentsError::Invalid(error.to_string()))?;
+            let created = payments.push_invoice(&pushed).await?;
+            let stored = store_provider_id(store, &invoice.id, &created.id).await;
+            stored.map_err(|error| PaymentsError::Unknown(crate::port::Cause::new(error)))?;
+            created.id
+        }
+    };
+    let key = OpKey::new(
+        invoice.id.as_str(),
+        &format!("pay:{}", sent.attempt.id.as_str()),
+    );
+    payments
+        .collect(&key, &provider_id, &sent.attempt.payment_method_id)
+        .await
+}
+
+/// Returns the invoice in the form that the provider gets. Applied credits and balance are lines, so that the lines add
+/// up to the amount due.
+fn pushed_invoice(invoice: &Invoice, customer: String) -> Result<PushedInvoice> {
+    let line = |id: &str, description: &str, amount| PushedLine {
+        id: id.to_owned(),
+        description: description.to_owned(),
+        amount,
+    };
+    let lines = invoice.lines.iter();
+    let mut lines: Vec<_> = lines
+        .map(|own| line(own.id.as_str(), &own.description, own.amount))
+        .collect();
+    let others = [
+        ("tax", "Tax", invoice.tax_total),
+        ("discount", "Discount", -invoice.discount_total),
+        ("credits", "Credits", -invoice.credits_applied),
+        ("balance", "Account balance", -invoice.balance_applied),
+    ];
+    let others = others.into_iter().filter(|(_, _, amount)| *amount != 0);
+    lines.extend(others.map(|(id, description, amount)| line(id, description, amount)));
+    Ok(PushedInvoice {
+        id: invoice.id.clone(),
+        number: invoice.number.clone(),
+        customer,
+        lines,
+        amount_due: Money::new(invoice.amount_due.into(), invoice.currency)?,
+    })
+}
+
+/// Stores the id of an invoice at the provider.
+async fn store_provider_id(store: &dyn Store, invoice: &InvoiceId, id: &str) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let seen = invoice_state::load(uow, invoice).await?;
+            let mut next = seen.edit();
+            next.provider_id = Some(id.to_owned());
+            unaudited::replace(uow, &seen, next).await?;
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Returns the id of a customer at the provider. Creates the customer there if it has none.
+pub(super) async fn provider_customer(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    customer: &Customer,
+) -> Result<String, PaymentsError> {
+    if let Some(id) = &customer.provider_id {
+        return Ok(id.clone());
+    }
+    let key = OpKey::new("cus", customer.id.as_str());
+    let details = PayingCustomer {
+        id: customer.id.clone(),
+        platform_id: customer.platform_id.clone(),
+        email: customer.email.as_str().to_owned(),
+        name: customer.name.as_ref().map(|name| name.as_str().to_owned()),
+    };
+    let id = billing.payments.ensure_customer(&key, &details).await?;
+    let stored = store_customer_id(cx, store, &customer.id, &id).await;
+    stored.map_err(|error| PaymentsError::Unknown(crate::port::Cause::new(error)))?;
+    Ok(id)
+}
+
+async fn store_customer_id(
+    cx: &Context,
+    store: &dyn Store,
+    customer: &CustomerId,
+    id: &str,
+) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move { payment_method::record_provider_id(cx, uow, customer, id).await })
+    })
+    .await
+}
+
+/// Stores the outcome of an attempt. Cancels the invoice at the provider if the outcome has cancelled ours.
+async fn finish(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    sent: &SentAttempt,
+    outcome: &Outcome,
+) -> Result<Charge> {
+    let id = &sent.attempt.id;
+    let invoice = transact(store, |uow, _| {
+        Box::pin(async move {
+            let seen = unowned_records::<PaymentAttempt>(uow).get(id).await?;
+            if charge_of(&seen).is_none() {
+                payment::record(cx, uow, billing, &seen, outcome).await?;
+            }
+            invoice_state::load(uow, &seen.invoice_id).await
+        })
+    })
+    .await?;
+    if invoice.status == InvoiceStatus::Void
+        && let Some(provider_id) = &invoice.provider_id
+    {
+        let key = OpKey::new(invoice.id.as_str(), "void");
+        let closed = billing.payments.close(&key, provider_id, Close::Void).await;
+        // Our invoice is void either way. The comparison with the provider finds an invoice that is still open there.
+        drop(closed);
+    }
+    Ok(match outcome {
+        Outcome::Paid => Charge::Paid,
+        Outcome::Declined(decline) => {
+            declined(decline_reason(decline), Some(decline_code(decline)))
+        }
+        Outcome::ActionRequired => Charge::ActionRequired {
+            client_secret: None,
+        },
+        Outcome::NotExecuted => declined("card_declined", None),
+    })
+}
+
+/// Records that the outcome of an attempt is unknown.
+async fn lose(store: &dyn Store, attempt: &PaymentAttemptId) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
+            if seen.status != AttemptStatus::Sent {
+                return Ok(());
+            }
+            let mut next = seen.edit();
+            next.status = AttemptEvent::Lose.next(seen.status)?;
+            next.updated_at = uow.now().await?;
+            unaudited::replace(uow, &seen, next).await?;
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Charges an open invoice to a payment method, in units of its own. If an attempt is already open, its outcome is
+/// awaited instead.
+///
+/// # Errors
+/// Those of [`run`].
+pub(super) async fn charge(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    invoice: &InvoiceId,
+    method: &str,
+) -> Result<Charge> {
+    let attempt = transact(store, |uow, _| {
+        Box::pin(async move {
+            let open = PaymentAttemptQuery::OpenOf(invoice.clone());
+            if let Some(open) = unowned_records::<PaymentAttempt>(uow).first(&open).await? {
+                return Ok(open);
+            }
+            let invoice = invoice_state::load(uow, invoice).await?;
+            plan(cx, uow, &invoice, method).await
+        })
+    })
+    .await?;
+    run(cx, store, billing, &attempt.id).await
+}
+
+/// Returns the outcome of the last attempt of an invoice whose outcome is known. Returns `None` if there is none.
+pub(super) async fn last(store: &dyn Store, invoice: &InvoiceId) -> Result<Option<Charge>> {
+    let mut uow = store.begin(Mode::Read).await?;
+    let of_invoice = PaymentAttemptQuery::Of(invoice.clone());
+    let last = unowned_records::<PaymentAttempt>(uow.as_mut())
+        .first(&of_invoice)
+        .await;
+    uow.rollback().await;
+    Ok(last?.and_then(|last| charge_of(&last)))
+}
+
+/// Converts an error of the provider. Its cause appears in the log only.
+pub(super) fn payments_error(error: PaymentsError) -> Error {
+    match error {
+        PaymentsError::Disabled(why) => Error::refused(Code::ServiceUnavailable, why),
+        PaymentsError::Unknown(cause) => outcome_unknown(&cause.to_string()),
+        PaymentsError::Conflict => outcome_unknown("another request changes the same object"),
+        PaymentsError::Declined(decline) => payment_required(
+            decline_reason(&decline),
+            Some(decline_code(&decline)),
+            None,
+            None,
+        ),
+        _ => Error::refused(
+            Code::PaymentProviderUnavailable,
+            "The payment provider failed. Nothing has happened; try again.",
+        ),
+    }
+}
+
+fn outcome_unknown(_why: &str) -> Error {
+    Error::refused(
+        Code::PaymentOutcomeUnknown,
+        "The outcome at the payment provider is not known yet. Repeat the request with the same idempotency key.",
+    )
+}

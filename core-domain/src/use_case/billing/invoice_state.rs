@@ -1,0 +1,276 @@
+//! The life of an invoice: it becomes final, is paid, cancelled or written off. Every step posts to the journal in the
+//! same unit of work.
+
+use super::Billing;
+use super::book::{CustomerBook, entries_about};
+use super::credit;
+use crate::access::{AuditEvent, Covers, audited, unowned_records};
+use crate::billing::{
+    Bill, BillingReason, Entry, Invoice, InvoiceEvent, InvoiceLine, InvoiceStatus, Money, Period,
+    Subscription, next_attempt_at,
+};
+use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, Timestamp, Unowned};
+use crate::port::UnitOfWork;
+
+/// An invoice that does not exist yet.
+pub(super) struct NewInvoice<'a> {
+    /// The subscription that the invoice is for, if any.
+    pub(super) subscription: Option<&'a Subscription>,
+    pub(super) reason: BillingReason,
+    pub(super) period: Period,
+    pub(super) lines: Vec<InvoiceLine>,
+    /// Whether the invoice gets a number now. Otherwise it gets one when it is paid.
+    pub(super) is_numbered: bool,
+}
+
+/// Computes the amounts of an invoice for the customer of `book` without storing anything.
+///
+/// Returns the invoice with its amounts, and the credits that it uses.
+async fn settle(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    book: &CustomerBook,
+    new: NewInvoice<'_>,
+) -> Result<SettledInvoice> {
+    let customer = &book.customer;
+    let now = uow.now().await?;
+    let credits = credit::usable(uow, customer).await?;
+    let left: Vec<Money> = credits
+        .iter()
+        .map(|credit| credit.remaining())
+        .collect::<Result<_, _>>()?;
+    let nothing = Money::zero(customer.currency);
+    let mut invoice = Invoice {
+        id: InvoiceId::generate(now, cx.entropy.as_ref()),
+        number: None,
+        platform_id: customer.platform_id.clone(),
+        customer_id: customer.id.clone(),
+        subscription_id: new.subscription.map(|subscription| subscription.id.clone()),
+        status: InvoiceStatus::Draft,
+        billing_reason: new.reason,
+        currency: customer.currency,
+        period_start: new.period.start(),
+        period_end: new.period.end(),
+        subtotal: 0,
+        discount_total: 0,
+        tax_total: 0,
+        total: 0,
+        credits_applied: 0,
+        balance_applied: 0,
+        amount_due: 0,
+        amount_paid: 0,
+        amount_remaining: 0,
+        attempt_count: 0,
+        next_payment_attempt_at: None,
+        finalized_at: None,
+        paid_at: None,
+        voided_at: None,
+        marked_uncollectible_at: None,
+        hosted_invoice_url: None,
+        provider: customer.provider,
+        provider_id: None,
+        created_at: now,
+        updated_at: now,
+        lines: new.lines,
+        applied_credits: Vec::new(),
+    };
+    let amounts = invoice.line_amounts()?;
+    let bill = Bill {
+        lines: &amounts,
+        discount: nothing,
+        tax: nothing,
+        credits: &left,
+        balance: customer.balance()?,
+        minimum: billing.minimum_charge(customer.currency),
+    };
+    let settlement = bill.settle()?;
+    invoice.set_amounts(&settlement, nothing);
+    Ok(SettledInvoice {
+        invoice,
+        credits,
+        used: settlement.credits,
+    })
+}
+
+/// An invoice with its amounts, before it is stored.
+struct SettledInvoice {
+    invoice: Invoice,
+    credits: Vec<Stored<crate::billing::CreditGrant>>,
+    used: Vec<Money>,
+}
+
+/// Returns the amounts that an invoice would have now, without storing anything.
+pub(super) async fn preview(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    book: &CustomerBook,
+    new: NewInvoice<'_>,
+) -> Result<Invoice> {
+    Ok(settle(cx, uow, billing, book, new).await?.invoice)
+}
+
+/// Creates an invoice and makes it final: credits and balance are used, and its lines and amounts never change again. It
+/// is paid at once if nothing is due, otherwise open.
+pub(super) async fn finalize(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    book: &mut CustomerBook,
+    new: NewInvoice<'_>,
+) -> Result<Stored<Invoice>> {
+    let is_numbered = new.is_numbered;
+    let settled = settle(cx, uow, billing, book, new).await?;
+    let mut invoice = settled.invoice;
+    let now = invoice.created_at;
+    invoice.applied_credits = credit::apply(uow, &settled.credits, &settled.used).await?;
+    post_finalized(cx, book, &invoice)?;
+    invoice.finalized_at = Some(now);
+    let event = match invoice.amount_due {
+        0 => InvoiceEvent::Pay,
+        _ => InvoiceEvent::Finalize,
+    };
+    invoice.status = event.next(invoice.status)?;
+    if event == InvoiceEvent::Pay {
+        invoice.paid_at = Some(now);
+    } else {
+        invoice.next_payment_attempt_at = next_attempt_at(now, 0);
+    }
+    if is_numbered || event == InvoiceEvent::Pay {
+        give_number(book, &mut invoice);
+    }
+    let is_paid = invoice.status == InvoiceStatus::Paid;
+    let action = InvoiceEvent::Finalize.transition().action;
+    let stored = audited::insert(cx, scope, uow, invoice, action).await?;
+    if is_paid {
+        record_paid(cx, uow, &stored).await?;
+    }
+    Ok(stored)
+}
+
+/// Writes the audit event of an invoice that was paid in the moment in which it became final.
+async fn record_paid(cx: &Context, uow: &mut dyn UnitOfWork, invoice: &Invoice) -> Result<()> {
+    let event = AuditEvent {
+        platform_id: invoice.platform_id.clone(),
+        action: InvoiceEvent::Pay.transition().action,
+        entity_id: invoice.id.as_str().to_owned(),
+        details: None,
+    };
+    audited::record_event(cx, uow, event).await
+}
+
+fn give_number(book: &mut CustomerBook, invoice: &mut Invoice) {
+    invoice.number = Some(book.customer.next_invoice_number());
+    book.customer.invoice_count += 1;
+}
+
+fn post_finalized(cx: &Context, book: &mut CustomerBook, invoice: &Invoice) -> Result<()> {
+    let amount = |minor: i64| Money::new(minor.into(), invoice.currency);
+    let finalized = Entry::invoice_finalized(amount(invoice.total)?, amount(invoice.tax_total)?)?;
+    let credits = Entry::credits_applied(amount(invoice.credits_applied)?);
+    let balance = Entry::balance_applied(amount(invoice.balance_applied)?);
+    for entry in [finalized, credits, balance] {
+        book.post(cx, &entry, invoice.id.as_str());
+    }
+    Ok(())
+}
+
+/// Records the payment of an open or written-off invoice by an attempt.
+pub(super) async fn pay(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &mut CustomerBook,
+    seen: &Stored<Invoice>,
+) -> Result<Stored<Invoice>> {
+    let mut next = seen.edit();
+    next.attempt_count += 1;
+    next.status = InvoiceEvent::Pay.next(seen.status)?;
+    let entry = match seen.status {
+        InvoiceStatus::Uncollectible => {
+            Entry::write_off_recovered(Money::new(seen.amount_due.into(), seen.currency)?)
+        }
+        _ => Entry::invoice_paid(seen.remaining()?),
+    };
+    book.post(cx, &entry, seen.id.as_str());
+    next.amount_paid = seen.amount_due;
+    next.amount_remaining = 0;
+    next.paid_at = Some(uow.now().await?);
+    next.next_payment_attempt_at = None;
+    if next.number.is_none() {
+        give_number(book, &mut next);
+    }
+    store(cx, scope, uow, seen, next, InvoiceEvent::Pay).await
+}
+
+/// Cancels an open or written-off invoice. Its entries are mirrored, and its credits are returned.
+pub(super) async fn void(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &mut CustomerBook,
+    seen: &Stored<Invoice>,
+) -> Result<Stored<Invoice>> {
+    let mut next = seen.edit();
+    next.status = InvoiceEvent::Void.next(seen.status)?;
+    let entries = entries_about(uow, seen.id.as_str()).await?;
+    book.post(cx, &Entry::invoice_voided(&entries), seen.id.as_str());
+    credit::give_back(cx, scope, uow, book, seen).await?;
+    next.amount_remaining = 0;
+    next.voided_at = Some(uow.now().await?);
+    next.next_payment_attempt_at = None;
+    store(cx, scope, uow, seen, next, InvoiceEvent::Void).await
+}
+
+/// Writes off an open invoice. It can still be paid.
+pub(super) async fn write_off(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &mut CustomerBook,
+    seen: &Stored<Invoice>,
+) -> Result<Stored<Invoice>> {
+    let mut next = seen.edit();
+    next.status = InvoiceEvent::WriteOff.next(seen.status)?;
+    let entry = Entry::invoice_written_off(seen.remaining()?);
+    book.post(cx, &entry, seen.id.as_str());
+    next.amount_remaining = 0;
+    next.marked_uncollectible_at = Some(uow.now().await?);
+    next.next_payment_attempt_at = None;
+    store(cx, scope, uow, seen, next, InvoiceEvent::WriteOff).await
+}
+
+/// Records that a charge of an open invoice was declined or must be confirmed. `next_attempt_at` is the time of the next
+/// attempt, if there is one.
+pub(super) async fn record_failure(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Invoice>,
+    next_attempt_at: Option<Timestamp>,
+) -> Result<Stored<Invoice>> {
+    let mut next = seen.edit();
+    next.attempt_count += 1;
+    next.next_payment_attempt_at = next_attempt_at;
+    let cx = &cx.without_conditions();
+    audited::replace(cx, scope, uow, seen, next, "invoice.payment_failed").await
+}
+
+async fn store(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Invoice>,
+    next: Invoice,
+    event: InvoiceEvent,
+) -> Result<Stored<Invoice>> {
+    let cx = &cx.without_conditions();
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await
+}
+
+/// Returns the invoice with this id, without a check of permissions.
+pub(super) async fn load(uow: &mut dyn UnitOfWork, id: &InvoiceId) -> Result<Stored<Invoice>> {
+    unowned_records::<Invoice>(uow).get(id).await
+}

@@ -1,0 +1,353 @@
+//! The outcome of a charge: what it means for the attempt, the invoice, the subscription and the customer. All of it is
+//! stored in one unit of work.
+
+use super::Billing;
+use super::book::CustomerBook;
+use super::operation::{self, PaidPrice};
+use super::{invoice_state, plan, subscription_state};
+use crate::access::{SystemScope, audited, unaudited, unowned_records};
+use crate::billing::{
+    AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
+    OperationKind, OperationStatus, PaymentAttempt, PaymentAttemptQuery, Price, Subscription,
+    SubscriptionEvent, SubscriptionStatus, next_attempt_at,
+};
+use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, Timestamp};
+use crate::port::{Decline, UnitOfWork};
+
+/// The outcome of a charge, without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Paid,
+    Declined(Decline),
+    ActionRequired,
+    /// The provider was not called, or has certainly not charged the invoice.
+    NotExecuted,
+}
+
+/// The reason of a `PAYMENT_REQUIRED` for an attempt that the customer must confirm.
+pub(super) const AUTHENTICATION_REQUIRED: &str = "authentication_required";
+
+/// Stores the outcome of an attempt. Does nothing if the attempt already has one.
+pub(super) async fn record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    attempt: &Stored<PaymentAttempt>,
+    outcome: &Outcome,
+) -> Result<()> {
+    let event = match outcome {
+        Outcome::Paid => AttemptEvent::Succeed,
+        Outcome::Declined(_) => AttemptEvent::Fail,
+        Outcome::ActionRequired => AttemptEvent::RequireAction,
+        Outcome::NotExecuted => AttemptEvent::Skip,
+    };
+    let mut next = attempt.edit();
+    next.status = event.next(attempt.status)?;
+    next.updated_at = uow.now().await?;
+    if let Outcome::Declined(decline) = outcome {
+        next.decline_code = Some(decline_code(decline));
+        next.is_hard = decline.is_hard;
+    }
+    unaudited::replace(uow, attempt, next).await?;
+    let invoice = invoice_state::load(uow, &attempt.invoice_id).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice).await?;
+    match outcome {
+        Outcome::Paid => payment.succeed(uow).await?,
+        Outcome::Declined(decline) => payment.fail(uow, decline).await?,
+        Outcome::ActionRequired => payment.require_action(uow).await?,
+        Outcome::NotExecuted => payment.skip(uow).await?,
+    }
+    payment.book.store(uow).await?;
+    Ok(())
+}
+
+/// Undoes the open operation of an invoice that was never charged.
+pub(super) async fn discard(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    invoice: &InvoiceId,
+) -> Result<()> {
+    let invoice = invoice_state::load(uow, invoice).await?;
+    let open = PaymentAttemptQuery::OpenOf(invoice.id.clone());
+    let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
+    if open.is_some() {
+        return Ok(());
+    }
+    let mut payment = Payment::open(cx, uow, billing, invoice).await?;
+    payment.skip(uow).await?;
+    payment.book.store(uow).await?;
+    Ok(())
+}
+
+/// Returns the code that says most about a decline.
+pub(super) fn decline_code(decline: &Decline) -> String {
+    let code = decline.decline_code.as_ref();
+    code.unwrap_or(&decline.code).clone()
+}
+
+/// Returns the reason of a `PAYMENT_REQUIRED` for a decline.
+pub(super) fn decline_reason(decline: &Decline) -> &'static str {
+    match (decline.code.as_str(), decline.decline_code.as_deref()) {
+        (_, Some("insufficient_funds")) => "insufficient_funds",
+        (_, Some("expired_card")) | ("expired_card", _) => "expired_card",
+        ("authentication_required", _) | (_, Some("authentication_required")) => {
+            AUTHENTICATION_REQUIRED
+        }
+        _ => "card_declined",
+    }
+}
+
+/// Gives a subscription a price that was paid for, or for which nothing was due.
+pub(super) fn set_paid_price(
+    subscription: &mut Subscription,
+    price: &PaidPrice<'_>,
+    now: Timestamp,
+) -> Result<()> {
+    let terms = Price {
+        terms: price.terms,
+        interval: price.interval,
+        quantity: price.quantity,
+    };
+    subscription.set_price(&terms, price.at)?;
+    subscription.keep();
+    subscription.billed_amount = price.billed.minor();
+    subscription.upgraded_at = Some(now);
+    if price.restarts_period {
+        subscription.restart_period(price.at)?;
+    }
+    Ok(())
+}
+
+/// The records that the outcome of an attempt changes.
+struct Payment<'a> {
+    cx: &'a Context,
+    scope: SystemScope,
+    billing: &'a Billing,
+    book: CustomerBook,
+    invoice: Stored<Invoice>,
+    subscription: Option<Stored<Subscription>>,
+    operation: Option<Stored<BillingOperation>>,
+}
+
+impl<'a> Payment<'a> {
+    async fn open(
+        cx: &'a Context,
+        uow: &mut dyn UnitOfWork,
+        billing: &'a Billing,
+        invoice: Stored<Invoice>,
+    ) -> Result<Self> {
+        let subscription = match &invoice.subscription_id {
+            Some(id) => subscription_state::find(uow, id).await?,
+            None => None,
+        };
+        let operation = operation::of_invoice(uow, &invoice.id).await?;
+        let is_open = |operation: &Stored<BillingOperation>| {
+            matches!(
+                operation.status,
+                OperationStatus::Running | OperationStatus::Waiting
+            )
+        };
+        Ok(Self {
+            cx,
+            scope: SystemScope::new(),
+            billing,
+            book: CustomerBook::open(uow, &invoice.customer_id).await?,
+            invoice,
+            subscription,
+            operation: operation.filter(is_open),
+        })
+    }
+
+    /// The invoice was charged.
+    async fn succeed(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let (cx, scope) = (self.cx, &self.scope);
+        if matches!(
+            self.invoice.status,
+            InvoiceStatus::Open | InvoiceStatus::Uncollectible
+        ) {
+            self.invoice =
+                invoice_state::pay(cx, scope, uow, &mut self.book, &self.invoice).await?;
+        }
+        if let Some(operation) = self.operation.clone() {
+            operation::apply(uow, &operation, OperationEvent::Finish, None).await?;
+            self.finish(uow, &operation).await?;
+        } else {
+            self.settle_subscription(uow).await?;
+        }
+        self.update_delinquency(uow).await
+    }
+
+    /// Makes the change that the operation has waited for.
+    async fn finish(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        operation: &BillingOperation,
+    ) -> Result<()> {
+        let Some(seen) = self.subscription.clone() else {
+            return Ok(());
+        };
+        if operation.kind == OperationKind::CreateOrNothing {
+            return self.activate(uow, &seen).await;
+        }
+        let (tier, version) = (operation.tier, operation.plan_version);
+        let terms = plan::version(uow, self.billing, tier, version).await?;
+        let price = PaidPrice {
+            terms: &terms,
+            interval: operation.interval,
+            quantity: operation.quantity,
+            billed: Money::new(operation.billed_amount.into(), seen.currency)?,
+            at: operation.at,
+            restarts_period: operation.restarts_period,
+        };
+        let mut next = seen.edit();
+        set_paid_price(&mut next, &price, uow.now().await?)?;
+        let (cx, scope) = (self.cx, &self.scope);
+        subscription_state::replace(
+            &cx.without_conditions(),
+            scope,
+            uow,
+            &self.book,
+            &seen,
+            next,
+            "subscription.upgraded",
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Makes a subscription active whose first invoice was paid.
+    async fn activate(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        seen: &Stored<Subscription>,
+    ) -> Result<()> {
+        let mut next = seen.edit();
+        next.billed_amount = next.amount;
+        self.apply(uow, seen, next, SubscriptionEvent::Pay).await
+    }
+
+    /// Makes a subscription active again when nothing is open any more.
+    async fn settle_subscription(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(seen) = self.subscription.clone() else {
+            return Ok(());
+        };
+        match seen.status {
+            SubscriptionStatus::Incomplete => self.activate(uow, &seen).await,
+            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
+                let open = subscription_state::open_invoices_of(uow, &seen.id).await?;
+                if open.iter().any(|invoice| invoice.id != self.invoice.id) {
+                    return Ok(());
+                }
+                self.activate(uow, &seen).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn apply(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        seen: &Stored<Subscription>,
+        next: Subscription,
+        event: SubscriptionEvent,
+    ) -> Result<()> {
+        let cx = &self.cx.without_conditions();
+        subscription_state::apply(cx, &self.scope, uow, &self.book, seen, next, event).await?;
+        Ok(())
+    }
+
+    /// The charge was declined.
+    async fn fail(&mut self, uow: &mut dyn UnitOfWork, decline: &Decline) -> Result<()> {
+        if self.invoice.status != InvoiceStatus::Open {
+            return Ok(());
+        }
+        let attempts = self.invoice.attempt_count + 1;
+        let finalized_at = self.invoice.finalized_at.unwrap_or(self.invoice.created_at);
+        let next = next_attempt_at(finalized_at, attempts).filter(|_| !decline.is_hard);
+        let (cx, scope) = (self.cx, &self.scope);
+        self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, next).await?;
+        let why = (
+            decline_reason(decline).to_owned(),
+            Some(decline_code(decline)),
+        );
+        if let Some(operation) = self.operation.clone() {
+            operation::apply(uow, &operation, OperationEvent::Fail, Some(why)).await?;
+            return self.undo(uow, &operation).await;
+        }
+        if self.invoice.billing_reason != BillingReason::SubscriptionCreate {
+            self.book.customer.delinquent = true;
+            return self.fall_behind(uow).await;
+        }
+        Ok(())
+    }
+
+    /// Makes an active subscription past due.
+    async fn fall_behind(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(seen) = self.subscription.clone() else {
+            return Ok(());
+        };
+        if !matches!(
+            seen.status,
+            SubscriptionStatus::Trialing | SubscriptionStatus::Active
+        ) {
+            return Ok(());
+        }
+        self.apply(uow, &seen, seen.edit(), SubscriptionEvent::Fail)
+            .await
+    }
+
+    /// Cancels the invoice of a failed operation. A subscription that exists only for it is removed.
+    async fn undo(&mut self, uow: &mut dyn UnitOfWork, operation: &BillingOperation) -> Result<()> {
+        let (cx, scope) = (self.cx, &self.scope);
+        self.invoice = invoice_state::void(cx, scope, uow, &mut self.book, &self.invoice).await?;
+        if operation.kind == OperationKind::CreateOrNothing
+            && let Some(seen) = &self.subscription
+        {
+            let cx = &cx.without_conditions();
+            audited::remove(cx, scope, uow, seen, "subscription.discarded").await?;
+        }
+        Ok(())
+    }
+
+    /// The customer must confirm the charge. The next attempt by the clock is planned as after a decline.
+    async fn require_action(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let decline = Decline {
+            code: AUTHENTICATION_REQUIRED.to_owned(),
+            decline_code: None,
+            is_hard: false,
+        };
+        let Some(operation) = self.operation.clone() else {
+            return self.fail(uow, &decline).await;
+        };
+        if operation.kind == OperationKind::CreateOrNothing {
+            return self.fail(uow, &decline).await;
+        }
+        if operation.status == OperationStatus::Running {
+            operation::apply(uow, &operation, OperationEvent::Wait, None).await?;
+        }
+        let (cx, scope) = (self.cx, &self.scope);
+        self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, None).await?;
+        Ok(())
+    }
+
+    /// Nothing has happened at the provider: an operation is undone, and everything else stays as it is.
+    async fn skip(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(operation) = self.operation.clone() else {
+            return Ok(());
+        };
+        operation::apply(uow, &operation, OperationEvent::Fail, None).await?;
+        self.undo(uow, &operation).await
+    }
+
+    /// Finds out whether an invoice of the customer could not be collected and is still open.
+    async fn update_delinquency(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !self.book.customer.delinquent {
+            return Ok(());
+        }
+        let open = subscription_state::open_invoices(uow, &self.book.customer.id).await?;
+        let mut others = open.iter().filter(|invoice| invoice.id != self.invoice.id);
+        self.book.customer.delinquent = others.any(|invoice| invoice.attempt_count > 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,753 @@
+//! Subscriptions: creates, reads and cancels them. Changes of the price are in [`super::change`].
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Billing;
+use super::book::CustomerBook;
+use super::charge::{self, Charge};
+use super::invoice_state::{self, NewInvoice};
+use super::operation::{self, PaidPrice};
+use super::subscription_state;
+use super::{customer, payment_method, plan};
+use crate::access::{
+    BillingScope, Covers, CustomerScope, OperatorScope, all_unowned, unowned_records,
+};
+use crate::billing::{
+    Anchor, BillingReason, Customer, Interval, InvoiceLine, LineType, MAX_TRIAL_DAYS, Money,
+    OperationKind, PlanTerms, PlanTier, Price, Subscription, SubscriptionEvent, SubscriptionQuery,
+    SubscriptionStatus,
+};
+use crate::kernel::{
+    Code, Context, Email, Error, InvoiceId, InvoiceLineId, Machine, PlatformId, Reason, Record,
+    Result, Stored, SubscriptionId, Timestamp, Unowned, UserId, permission,
+};
+use crate::port::{OpKey, Store, UnitOfWork};
+use crate::registry::Tier;
+
+/// Seconds of a day of a trial.
+const DAY: u64 = 24 * 60 * 60;
+
+/// Request body that subscribes a platform to a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Subscribe {
+    /// The platform. Default: the one that the caller acts for.
+    pub platform_id: Option<PlatformId>,
+    /// The tier.
+    pub tier: Tier,
+    /// The length of a period. Default: `month`.
+    #[serde(default = "default_interval")]
+    pub interval: Interval,
+    /// The number of units, from 1 to 1,000. Default: 1.
+    #[serde(default = "default_quantity")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub quantity: u32,
+    /// The payment method to charge, which becomes the customer's default. Default: the customer's default.
+    #[schemars(length(min = 1, max = 255))]
+    pub payment_method_id: Option<String>,
+    /// The address for invoices of a new customer. Default: that of the caller.
+    pub billing_email: Option<Email>,
+    /// The length of the trial in days. Only for operators. Default: that of the plan for the first subscription of a
+    /// platform, none for later ones.
+    #[schemars(range(max = 730))]
+    pub trial_days: Option<u32>,
+}
+
+pub(super) const fn default_interval() -> Interval {
+    Interval::Month
+}
+
+pub(super) const fn default_quantity() -> u32 {
+    1
+}
+
+/// Request body that subscribes a user to a price.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubscribeUser {
+    /// The user.
+    pub user_id: UserId,
+    /// The id of the price.
+    #[schemars(length(min = 1, max = 255))]
+    pub price_id: String,
+    /// The payment method to charge.
+    #[schemars(length(min = 1, max = 255))]
+    pub payment_method_id: String,
+    /// The number of units, from 1 to 1,000. Default: 1.
+    #[serde(default = "default_quantity")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub quantity: u32,
+}
+
+/// What remains to be done at the provider after a first unit of work. It is stored with the idempotency key of the
+/// request, so that a repetition continues it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingCharge {
+    /// The subscription that the request created or changed.
+    pub subscription_id: SubscriptionId,
+    /// The open invoice. `None` if nothing is due.
+    pub invoice_id: Option<InvoiceId>,
+    /// The payment method to attach and charge. `None` for the customer's default.
+    pub payment_method_id: Option<String>,
+}
+
+/// Subscribes a platform to a plan, in the first unit of work. Continue with [`finish_creation`].
+///
+/// The first subscription of a platform begins with the plan's trial. Any other one is `incomplete` until its first
+/// invoice is paid.
+///
+/// # Errors
+/// - `SUBSCRIPTION_EXISTS` if the platform has a subscription that has not ended.
+/// - `FORBIDDEN` if a caller who is no operator sets `trialDays`.
+/// - `VALIDATION_ERROR` if a new customer has no address.
+pub async fn create(
+    cx: &Context,
+    scope: &BillingScope<permission::BillingManage>,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    command: Subscribe,
+) -> Result<PendingCharge> {
+    if command.trial_days.is_some() && !cx.caller.is_operator() {
+        return Err(Error::Forbidden);
+    }
+    let platform = scope.platform_id();
+    if live_of(uow, platform).await?.is_some() {
+        return Err(Error::refused(
+            Code::SubscriptionExists,
+            "The platform has a subscription already. Change or cancel it.",
+        ));
+    }
+    let email = command.billing_email.clone();
+    let payer = customer::ensure_of_platform(cx, scope, uow, billing, email).await?;
+    let terms = plan::newest(billing, tier_of(command.tier))?;
+    let price = Price {
+        terms: &terms,
+        interval: command.interval,
+        quantity: command.quantity,
+    };
+    let of_platform = SubscriptionQuery::OfPlatform(platform.clone());
+    let earlier = unowned_records::<Subscription>(uow)
+        .first(&of_platform)
+        .await?;
+    let usual = if earlier.is_none() {
+        terms.trial_days
+    } else {
+        0
+    };
+    let trial_days = command.trial_days.unwrap_or(usual);
+    let mut book = CustomerBook::open(uow, &payer.id).await?;
+    let mut subscription = new_subscription(cx, uow, &payer, &price).await?;
+    subscription.platform_id = Some(platform.clone());
+    let payment_method_id = command.payment_method_id;
+    if trial_days > 0 {
+        begin_trial(&mut subscription, trial_days, uow.now().await?);
+        let stored = subscription_state::insert(cx, scope, uow, &book, subscription).await?;
+        return Ok(PendingCharge {
+            subscription_id: stored.id.clone(),
+            invoice_id: None,
+            payment_method_id,
+        });
+    }
+    let created = invoice_first(
+        cx,
+        scope,
+        uow,
+        billing,
+        &mut book,
+        subscription,
+        &terms,
+        true,
+    )
+    .await?;
+    book.store(uow).await?;
+    Ok(PendingCharge {
+        payment_method_id,
+        ..created
+    })
+}
+
+/// Returns the tier of a plan that customers can choose.
+pub(super) const fn tier_of(tier: Tier) -> PlanTier {
+    match tier {
+        Tier::Starter => PlanTier::Starter,
+        Tier::Growth => PlanTier::Growth,
+        Tier::Scale => PlanTier::Scale,
+    }
+}
+
+/// Creates an incomplete subscription whose first period begins now.
+async fn new_subscription(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    payer: &Customer,
+    price: &Price<'_>,
+) -> Result<Subscription> {
+    let now = uow.now().await?;
+    let start = Timestamp::from_seconds(now.seconds());
+    let mut subscription = Subscription {
+        id: SubscriptionId::generate(now, cx.entropy.as_ref()),
+        platform_id: None,
+        customer_id: payer.id.clone(),
+        user_id: payer.user_id.clone(),
+        tier: price.terms.tier,
+        plan_id: String::new(),
+        price_id: String::new(),
+        quantity: price.quantity,
+        status: SubscriptionStatus::Incomplete,
+        amount: 0,
+        currency: price.terms.currency,
+        interval: price.interval,
+        anchor: start,
+        current_period_start: start,
+        current_period_end: start,
+        trial_start: None,
+        trial_ends_at: None,
+        cancel_at_period_end: false,
+        cancel_at: None,
+        canceled_at: None,
+        ended_at: None,
+        cancellation_reason: None,
+        pending_change: None,
+        default_payment_method_id: None,
+        latest_invoice_id: None,
+        provider: payer.provider,
+        created_at: now,
+        updated_at: now,
+        plan_version: price.terms.version,
+        billed_amount: 0,
+        price_changed_at: start,
+        upgraded_at: None,
+    };
+    subscription.set_price(price, start)?;
+    subscription.restart_period(start)?;
+    Ok(subscription)
+}
+
+/// Makes a subscription a trial from an instant on. Its period is the trial.
+fn begin_trial(subscription: &mut Subscription, days: u32, now: Timestamp) {
+    let start = Timestamp::from_seconds(now.seconds());
+    let end = start.plus(Duration::from_secs(u64::from(days) * DAY));
+    subscription.status = SubscriptionStatus::Trialing;
+    subscription.trial_start = Some(start);
+    subscription.trial_ends_at = Some(end);
+    subscription.current_period_start = start;
+    subscription.current_period_end = end;
+    subscription.anchor = end;
+}
+
+/// Stores a subscription with the invoice of its first period. It is active if nothing is due.
+#[expect(clippy::too_many_arguments, reason = "the parts of one step")]
+async fn invoice_first(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    book: &mut CustomerBook,
+    mut subscription: Subscription,
+    terms: &PlanTerms,
+    is_numbered: bool,
+) -> Result<PendingCharge> {
+    let period = subscription.period()?;
+    let new = NewInvoice {
+        subscription: Some(&subscription),
+        reason: BillingReason::SubscriptionCreate,
+        period,
+        lines: vec![period_line(cx, &subscription, terms)],
+        is_numbered,
+    };
+    let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
+    subscription.latest_invoice_id = Some(invoice.id.clone());
+    if invoice.amount_due == 0 {
+        subscription.status = SubscriptionEvent::Pay.next(subscription.status)?;
+        subscription.billed_amount = subscription.amount;
+    }
+    let stored = subscription_state::insert(cx, scope, uow, book, subscription).await?;
+    Ok(PendingCharge {
+        subscription_id: stored.id.clone(),
+        invoice_id: (invoice.amount_due > 0).then(|| invoice.id.clone()),
+        payment_method_id: None,
+    })
+}
+
+/// Returns the line for the current period of a subscription.
+fn period_line(cx: &Context, subscription: &Subscription, terms: &PlanTerms) -> InvoiceLine {
+    let unit = terms.amount(subscription.interval).minor();
+    InvoiceLine {
+        id: InvoiceLineId::generate(subscription.updated_at, cx.entropy.as_ref()),
+        kind: LineType::Subscription,
+        description: format!("{} plan, per {}", terms.name, subscription.interval),
+        amount: subscription.amount,
+        currency: subscription.currency,
+        quantity: u64::from(subscription.quantity),
+        unit_amount_decimal: unit.to_string(),
+        tier: Some(subscription.tier),
+        metric: None,
+        stack_id: None,
+        period_start: subscription.current_period_start,
+        period_end: subscription.current_period_end,
+        proration: None,
+    }
+}
+
+/// Attaches the payment method of the request and charges the first invoice. A declined card leaves the subscription
+/// `incomplete`. Returns the subscription.
+///
+/// # Errors
+/// `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
+pub async fn finish_creation(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    pending: &PendingCharge,
+) -> Result<Stored<Subscription>> {
+    let charged = charge_pending(cx, store, billing, pending).await;
+    match charged {
+        Ok(_) => {}
+        // The card was refused when it was attached.
+        Err(error) if error.code() == Code::PaymentRequired => {}
+        Err(error) => return Err(error),
+    }
+    load(store, &pending.subscription_id).await
+}
+
+/// Subscribes a user to a price, in the first unit of work. Continue with [`finish_user_creation`].
+///
+/// # Errors
+/// `NOT_FOUND` if the user or the price is missing.
+pub async fn create_for_user(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    command: SubscribeUser,
+) -> Result<PendingCharge> {
+    let (terms, interval) = plan::find_price(billing, &command.price_id)?;
+    let payer = customer::ensure_of_user(cx, scope, uow, billing, &command.user_id).await?;
+    let mut book = CustomerBook::open(uow, &payer).await?;
+    let price = Price {
+        terms: &terms,
+        interval,
+        quantity: command.quantity,
+    };
+    let subscription = new_subscription(cx, uow, &book.customer.clone(), &price).await?;
+    let at = subscription.current_period_start;
+    let created = invoice_first(
+        cx,
+        scope,
+        uow,
+        billing,
+        &mut book,
+        subscription,
+        &terms,
+        false,
+    )
+    .await?;
+    if let Some(invoice) = &created.invoice_id {
+        let subscription = subscription_state::find(uow, &created.subscription_id).await?;
+        let subscription = subscription.ok_or(Error::NotFound(Subscription::KIND))?;
+        let price = PaidPrice {
+            terms: &terms,
+            interval,
+            quantity: command.quantity,
+            billed: Money::new(subscription.amount.into(), subscription.currency)?,
+            at,
+            restarts_period: false,
+        };
+        let kind = OperationKind::CreateOrNothing;
+        operation::begin(cx, uow, &subscription, kind, invoice, &price).await?;
+    }
+    book.store(uow).await?;
+    Ok(PendingCharge {
+        payment_method_id: Some(command.payment_method_id),
+        ..created
+    })
+}
+
+/// Charges the first invoice of a user's subscription. If that fails, nothing is kept.
+///
+/// # Errors
+/// - `PAYMENT_REQUIRED` if the charge failed.
+/// - `NOT_FOUND` if there is no such payment method.
+/// - `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
+pub async fn finish_user_creation(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    pending: &PendingCharge,
+) -> Result<Stored<Subscription>> {
+    let charged = charge_pending(cx, store, billing, pending).await;
+    if charged.is_err()
+        && let Some(invoice) = &pending.invoice_id
+    {
+        discard(cx, store, billing, invoice).await?;
+    }
+    if let (Some(charge), Some(invoice)) = (charged?, &pending.invoice_id)
+        && let Some(refusal) = charge.refusal(invoice)
+    {
+        return Err(refusal);
+    }
+    load(store, &pending.subscription_id).await
+}
+
+/// Undoes an operation whose charge was never sent.
+async fn discard(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    invoice: &InvoiceId,
+) -> Result<()> {
+    crate::port::transact(store, |uow, _| {
+        Box::pin(async move { super::payment::discard(cx, uow, billing, invoice).await })
+    })
+    .await
+}
+
+/// Attaches the payment method of a request, if it names one, and charges the open invoice, if there is one. Returns
+/// the outcome of the charge.
+pub(super) async fn charge_pending(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    pending: &PendingCharge,
+) -> Result<Option<Charge>> {
+    let subscription = load(store, &pending.subscription_id).await;
+    // After a crash, the first run may have ended without keeping the subscription.
+    let subscription = match (subscription, &pending.invoice_id) {
+        (Ok(subscription), _) => subscription,
+        (Err(_), Some(invoice)) => return charge::last(store, invoice).await,
+        (Err(error), None) => return Err(error),
+    };
+    let mut method = subscription.default_payment_method_id.clone();
+    if let Some(id) = &pending.payment_method_id {
+        let record = pending.invoice_id.as_ref().map(InvoiceId::as_str);
+        let key = OpKey::new(record.unwrap_or(pending.subscription_id.as_str()), "attach");
+        let customer = &subscription.customer_id;
+        let attached = payment_method::attach_only(cx, store, billing, customer, id, &key).await?;
+        method = Some(attached);
+    }
+    let Some(invoice) = &pending.invoice_id else {
+        return Ok(None);
+    };
+    if method.is_none() {
+        method = payment_method::default_id(store, &subscription.customer_id).await?;
+    }
+    let Some(method) = method else {
+        return Ok(None);
+    };
+    charge::charge(cx, store, billing, invoice, &method)
+        .await
+        .map(Some)
+}
+
+/// Returns the subscription of a platform: the one that has not ended, else the one that was created last.
+///
+/// # Errors
+/// `NOT_FOUND` if the platform never had one.
+pub async fn of_platform(
+    scope: &BillingScope<permission::BillingRead>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Stored<Subscription>> {
+    let platform = scope.platform_id();
+    if let Some(live) = live_of(uow, platform).await? {
+        return Ok(live);
+    }
+    let of_platform = SubscriptionQuery::OfPlatform(platform.clone());
+    let last = unowned_records::<Subscription>(uow)
+        .first(&of_platform)
+        .await?;
+    last.ok_or(Error::NotFound(Subscription::KIND))
+}
+
+/// Returns the subscription of a platform that has not ended. Returns `None` if there is none.
+pub(super) async fn live_of(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<Option<Stored<Subscription>>> {
+    let live = SubscriptionQuery::LiveOfPlatform(platform.clone());
+    unowned_records::<Subscription>(uow).first(&live).await
+}
+
+/// Returns the subscriptions of a customer, newest first, also those that have ended.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn list(
+    scope: &CustomerScope<permission::BillingRead>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<Subscription>>> {
+    all_unowned(uow, SubscriptionQuery::Of(scope.id.clone())).await
+}
+
+/// Request body that cancels the subscription of a platform.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelSubscription {
+    /// The platform. Default: the one that the caller acts for.
+    pub platform_id: Option<PlatformId>,
+    /// Whether the subscription ends now, without a refund, and not with the current period. Default: `false`.
+    #[serde(default)]
+    pub immediately: bool,
+    /// The reason, at most 500 characters. Default: none.
+    #[schemars(length(max = 500))]
+    pub reason: Option<Reason>,
+}
+
+/// Cancels the subscription of a platform: with the current period, or now.
+///
+/// # Errors
+/// - `NOT_FOUND` if the platform never had a subscription.
+/// - `INVALID_STATE` if its last one has ended.
+/// - `OPERATION_IN_PROGRESS` if a change waits for its charge.
+pub async fn cancel_of_platform(
+    cx: &Context,
+    scope: &BillingScope<permission::BillingManage>,
+    uow: &mut dyn UnitOfWork,
+    command: CancelSubscription,
+) -> Result<Stored<Subscription>> {
+    let platform = scope.platform_id();
+    let live = live_of(uow, platform).await?;
+    let of_platform = SubscriptionQuery::OfPlatform(platform.clone());
+    let seen = match live {
+        Some(live) => Some(live),
+        None => unowned_records(uow).first(&of_platform).await?,
+    };
+    let seen = seen.ok_or(Error::NotFound(Subscription::KIND))?;
+    if !seen.status.is_live() {
+        SubscriptionEvent::Cancel.next(seen.status)?;
+    }
+    cancel(cx, scope, uow, &seen, command.immediately, command.reason).await
+}
+
+/// Cancels a subscription. One that has ended stays as it is.
+///
+/// # Errors
+/// `OPERATION_IN_PROGRESS` if a change waits for its charge.
+pub async fn cancel_one(
+    cx: &Context,
+    scope: &CustomerScope<permission::BillingManage>,
+    uow: &mut dyn UnitOfWork,
+    id: &SubscriptionId,
+    at_period_end: bool,
+) -> Result<Stored<Subscription>> {
+    let seen = scope.subscription(uow, id).await?;
+    if !seen.status.is_live() {
+        return Ok(seen);
+    }
+    cancel(cx, scope, uow, &seen, !at_period_end, None).await
+}
+
+/// Cancels a subscription that has not ended. One that has no paid period ends at once.
+async fn cancel(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Subscription>,
+    immediately: bool,
+    reason: Option<Reason>,
+) -> Result<Stored<Subscription>> {
+    operation::ensure_none(uow, &seen.id).await?;
+    let now = uow.now().await?;
+    let has_period = matches!(
+        seen.status,
+        SubscriptionStatus::Trialing | SubscriptionStatus::Active
+    );
+    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
+    let mut next = seen.edit();
+    if !immediately && has_period {
+        if seen.cancel_at_period_end {
+            return Ok(seen.clone());
+        }
+        next.cancel_later(reason, now);
+        let action = "subscription.cancellation_planned";
+        return subscription_state::replace(cx, scope, uow, &book, seen, next, action).await;
+    }
+    end_invoices(cx, scope, uow, &mut book, seen).await?;
+    next.end(reason, now);
+    let event = SubscriptionEvent::Cancel;
+    let stored = subscription_state::apply(cx, scope, uow, &book, seen, next, event).await?;
+    book.store(uow).await?;
+    Ok(stored)
+}
+
+/// Ends the open invoices of a subscription that ends: the first invoice of an incomplete one is cancelled, others are
+/// written off and can still be paid.
+async fn end_invoices(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &mut CustomerBook,
+    subscription: &Subscription,
+) -> Result<()> {
+    let open = subscription_state::open_invoices_of(uow, &subscription.id).await?;
+    for invoice in &open {
+        if subscription.status == SubscriptionStatus::Incomplete {
+            invoice_state::void(cx, scope, uow, book, invoice).await?;
+        } else {
+            invoice_state::write_off(cx, scope, uow, book, invoice).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a subscription in a unit of its own.
+pub(super) async fn load(store: &dyn Store, id: &SubscriptionId) -> Result<Stored<Subscription>> {
+    let mut uow = store.begin(crate::port::Mode::Read).await?;
+    let found = subscription_state::find(uow.as_mut(), id).await;
+    uow.rollback().await;
+    found?.ok_or(Error::NotFound(Subscription::KIND))
+}
+
+/// Request body that starts or extends a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StartTrial {
+    /// The number of days, from 1 to 365.
+    #[schemars(range(min = 1, max = 365))]
+    pub trial_days: u32,
+}
+
+/// Starts a trial, or extends the current one. Time that is paid and not used becomes a balance of the customer.
+///
+/// # Errors
+/// - `NOT_FOUND` if there is no such subscription.
+/// - `INVALID_STATE` if the subscription has ended, or is unpaid or incomplete.
+/// - `VALIDATION_ERROR` if the trial would be longer than 730 days.
+/// - `OPERATION_IN_PROGRESS` if a change waits for its charge.
+pub async fn start_trial(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    id: &SubscriptionId,
+    command: StartTrial,
+) -> Result<Stored<Subscription>> {
+    let seen = unowned_records::<Subscription>(uow).get(id).await?;
+    SubscriptionEvent::StartTrial.next(seen.status)?;
+    operation::ensure_none(uow, id).await?;
+    let now = Timestamp::from_seconds(uow.now().await?.seconds());
+    let is_trial = seen.status == SubscriptionStatus::Trialing;
+    let start = seen.trial_start.filter(|_| is_trial).unwrap_or(now);
+    let from = seen
+        .trial_ends_at
+        .filter(|_| is_trial)
+        .map_or(now, |end| end.max(now));
+    let end = from.plus(Duration::from_secs(u64::from(command.trial_days) * DAY));
+    if end.since(start) > Duration::from_secs(u64::from(MAX_TRIAL_DAYS) * DAY) {
+        let message = "A trial has at most 730 days in total.";
+        return Err(Error::invalid("trialDays", "too_large", message));
+    }
+    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
+    let mut next = seen.edit();
+    if !is_trial {
+        let invoice = return_rest(cx, scope, uow, billing, &mut book, &seen, now).await?;
+        next.latest_invoice_id = invoice.or(next.latest_invoice_id);
+    }
+    begin_trial(&mut next, command.trial_days, from);
+    next.trial_start = Some(start);
+    next.current_period_start = start;
+    next.billed_amount = 0;
+    next.keep();
+    let event = SubscriptionEvent::StartTrial;
+    let stored = subscription_state::apply(cx, scope, uow, &book, &seen, next, event).await?;
+    book.store(uow).await?;
+    Ok(stored)
+}
+
+/// Returns the rest of a paid period to the balance by a negative invoice, and cancels what is open. Returns the id of
+/// the invoice.
+async fn return_rest(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    book: &mut CustomerBook,
+    seen: &Subscription,
+    now: Timestamp,
+) -> Result<Option<InvoiceId>> {
+    for open in subscription_state::open_invoices_of(uow, &seen.id).await? {
+        invoice_state::void(cx, scope, uow, book, &open).await?;
+    }
+    let has_paid = seen.status == SubscriptionStatus::Active && seen.billed_amount > 0;
+    let terms = plan::version(uow, billing, seen.tier, seen.plan_version).await?;
+    let credit = super::change::credit_line(cx, seen, &terms, now)?;
+    let Some(credit) = credit.filter(|_| has_paid) else {
+        return Ok(None);
+    };
+    let new = NewInvoice {
+        subscription: Some(seen),
+        reason: BillingReason::SubscriptionUpdate,
+        period: seen.period()?,
+        lines: vec![credit],
+        is_numbered: true,
+    };
+    let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
+    Ok(Some(invoice.id.clone()))
+}
+
+/// Request body with which an operator sets the tier or the end of the trial, without a charge or a credit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OverrideSubscription {
+    /// The new tier, in its newest version. Default: unchanged.
+    pub tier: Option<Tier>,
+    /// The new end of the trial, in the future. Default: unchanged.
+    pub trial_ends_at: Option<Timestamp>,
+    /// The reason, for the audit log.
+    pub reason: Reason,
+}
+
+/// Sets the tier or the end of the trial of a subscription, without a charge or a credit.
+///
+/// # Errors
+/// - `VALIDATION_ERROR` if neither is given, or the end of the trial is not in the future.
+/// - `NOT_FOUND` if there is no such subscription.
+/// - `INVALID_STATE` if the subscription has ended, or has no trial whose end could be set.
+/// - `OPERATION_IN_PROGRESS` if a change waits for its charge.
+pub async fn override_terms(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    id: &SubscriptionId,
+    command: OverrideSubscription,
+) -> Result<Stored<Subscription>> {
+    let seen = unowned_records::<Subscription>(uow).get(id).await?;
+    let now = uow.now().await?;
+    if command.tier.is_none() && command.trial_ends_at.is_none() {
+        let message = "Give a tier or the end of the trial.";
+        return Err(Error::invalid("tier", "required", message));
+    }
+    if !seen.status.is_live() {
+        SubscriptionEvent::Cancel.next(seen.status)?;
+    }
+    operation::ensure_none(uow, id).await?;
+    let mut next = seen.edit();
+    if let Some(tier) = command.tier {
+        let terms = plan::newest(billing, tier_of(tier))?;
+        let price = Price {
+            terms: &terms,
+            interval: seen.interval,
+            quantity: seen.quantity,
+        };
+        next.set_price(&price, Timestamp::from_seconds(now.seconds()))?;
+    }
+    if let Some(end) = command.trial_ends_at {
+        if end <= now {
+            let message = "The end of the trial must be in the future.";
+            return Err(Error::invalid("trialEndsAt", "invalid", message));
+        }
+        if seen.status != SubscriptionStatus::Trialing {
+            SubscriptionEvent::Pause.next(seen.status)?;
+        }
+        let end = Anchor::new(end).at();
+        next.trial_ends_at = Some(end);
+        next.current_period_end = end;
+        next.anchor = end;
+    }
+    let book = CustomerBook::open(uow, &seen.customer_id).await?;
+    let action = "subscription.overridden";
+    subscription_state::replace(cx, scope, uow, &book, &seen, next, action).await
+}

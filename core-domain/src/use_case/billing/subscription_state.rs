@@ -1,0 +1,113 @@
+//! Changes of a subscription's status, and what follows from them for the platform.
+
+use super::book::CustomerBook;
+use crate::access::{Covers, audited, unowned_records};
+use crate::billing::{
+    Invoice, InvoiceQuery, InvoiceStatus, PlanTier, Subscription, SubscriptionEvent,
+    SubscriptionStatus,
+};
+use crate::kernel::{Context, CustomerId, Machine, Result, Stored, SubscriptionId, Unowned};
+use crate::port::UnitOfWork;
+use crate::use_case::registry::platform::{BilledPlatform, follow_subscription};
+
+/// The most open invoices of a customer that are looked at.
+const MAX_OPEN: u32 = 100;
+
+/// Stores a new subscription, and gives its platform the tier.
+pub(super) async fn insert(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    subscription: Subscription,
+) -> Result<Stored<Subscription>> {
+    let stored = audited::insert(cx, scope, uow, subscription, "subscription.created").await?;
+    follow(cx, scope, uow, book, &stored).await?;
+    Ok(stored)
+}
+
+/// Stores a changed subscription without a change of its status, and gives its platform the tier.
+pub(super) async fn replace(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    seen: &Stored<Subscription>,
+    next: Subscription,
+    action: &'static str,
+) -> Result<Stored<Subscription>> {
+    let stored = audited::replace(cx, scope, uow, seen, next, action).await?;
+    follow(cx, scope, uow, book, &stored).await?;
+    Ok(stored)
+}
+
+/// Applies an event to a changed subscription and stores it.
+///
+/// # Errors
+/// `INVALID_STATE` if the status does not allow the event.
+pub(super) async fn apply(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    seen: &Stored<Subscription>,
+    mut next: Subscription,
+    event: SubscriptionEvent,
+) -> Result<Stored<Subscription>> {
+    next.status = event.next(seen.status)?;
+    let action = event.transition().action;
+    replace(cx, scope, uow, book, seen, next, action).await
+}
+
+/// Makes the platform's record follow its subscription.
+async fn follow(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    subscription: &Subscription,
+) -> Result<()> {
+    let Some(platform) = &subscription.platform_id else {
+        return Ok(());
+    };
+    let tier = match subscription.status.grants_tier() {
+        true => subscription.tier,
+        false => PlanTier::Free,
+    };
+    let is_trial = subscription.status == SubscriptionStatus::Trialing;
+    let billed = BilledPlatform {
+        tier: tier.of_platform(),
+        trial_ends_at: subscription.trial_ends_at.filter(|_| is_trial),
+        payment_customer_id: book.customer.provider_id.clone(),
+    };
+    follow_subscription(cx, scope, uow, platform, billed).await
+}
+
+/// Returns the subscription with this id, without a check of permissions. Returns `None` if it was not kept.
+pub(super) async fn find(
+    uow: &mut dyn UnitOfWork,
+    id: &SubscriptionId,
+) -> Result<Option<Stored<Subscription>>> {
+    unowned_records::<Subscription>(uow).find(id).await
+}
+
+/// Returns the open invoices of a customer, newest first.
+pub(super) async fn open_invoices(
+    uow: &mut dyn UnitOfWork,
+    customer: &CustomerId,
+) -> Result<Vec<Stored<Invoice>>> {
+    let open = InvoiceQuery::Of {
+        customer_id: customer.clone(),
+        status: Some(InvoiceStatus::Open),
+    };
+    unowned_records::<Invoice>(uow).list(&open, MAX_OPEN).await
+}
+
+/// Returns the open invoices of a subscription, newest first.
+pub(super) async fn open_invoices_of(
+    uow: &mut dyn UnitOfWork,
+    subscription: &SubscriptionId,
+) -> Result<Vec<Stored<Invoice>>> {
+    let open = InvoiceQuery::OpenOf(subscription.clone());
+    unowned_records::<Invoice>(uow).list(&open, MAX_OPEN).await
+}
