@@ -1,7 +1,7 @@
 //! The HTTP interface of the Platform Control API Suite, as tower services.
 //!
-//! The crate turns the use cases of `core-domain` into HTTP endpoints. It contains five services (registry,
-//! provisioning, IAM, CLI service and stack registry), the gateway in front of them, and an HTTP/1.1 server. A service
+//! The crate turns the use cases of `core-domain` into HTTP endpoints. It contains six services (registry,
+//! provisioning, IAM, CLI service, billing and stack registry), the gateway in front of them, and an HTTP/1.1 server. A service
 //! is a table of typed endpoint rows. The rows define routing, authorization, validation, idempotency, the error
 //! envelope and the OpenAPI document.
 //!
@@ -15,6 +15,7 @@
 //!   configuration, deployments, audit, change feed, webhooks, onboarding.
 //! - [`provisioning`]: jobs, the dead-letter queue, holds.
 //! - [`cli`]: upload of built sites, and the status of their deployments.
+//! - [`billing`]: plans, customers, payment methods, subscriptions, invoices, credits.
 //! - [`stacks`]: stack templates and their versions.
 //! - [`serve()`]: the server, with connection limits, time limits and graceful shutdown.
 //!
@@ -134,6 +135,7 @@
 //! rows are the documented ones. `.mount("/api/v1/stacks", "")` also accepts paths from which a gateway has removed
 //! this prefix.
 
+pub mod billing;
 pub mod cli;
 pub mod gateway;
 pub mod iam;

@@ -4,8 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_domain::gateway::Origins;
-use core_domain::kernel::{Cipher, Context, Ed25519Private, SuiteService};
-use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store};
+use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
+use core_domain::port::{
+    AnnouncingStore, CommitListener, PasswordHasher, Payments, SiteArchives, Store, transact,
+};
+use core_domain::use_case::billing::ledger::Ledger;
+use core_domain::use_case::billing::{Billing, plan};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
@@ -15,7 +19,7 @@ use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
     App, InFlight, MemoryRateLimiter, OpenStreams, ServiceKey, ServiceOptions, StoreCheck,
 };
-use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
+use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
 use crate::client_address::trusted_proxies;
@@ -81,11 +85,13 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(&builder, &secret, &store, &provider, kinds, &after_commit)?;
     let iam_config = iam_config(&builder, &secret)?;
+    let billing = billing(&builder, &app).await?;
     let services = Services::over(
         &app,
         &archives,
         &provider,
         &builder.settings.cli,
+        &billing,
         &iam_config,
     )?;
     let gateway = gateway(&builder, &app, &services, &iam_config)?;
@@ -335,12 +341,41 @@ fn iam_config(
     })
 }
 
+/// Returns the plans and the payment provider. Stores the configured versions of the plans.
+async fn billing(builder: &SuiteBuilder, app: &App) -> Result<Arc<Billing>, SuiteError> {
+    let options = &builder.settings.billing;
+    let ledger = || -> Arc<dyn Payments> {
+        Arc::new(Ledger::new(
+            Arc::clone(&app.store),
+            Arc::clone(&app.entropy),
+            options.allow_simulated_payments,
+        ))
+    };
+    let billing = Billing {
+        plans: options.catalog()?,
+        payments: builder.payments.clone().unwrap_or_else(ledger),
+    };
+    let plans = &billing.plans;
+    let stored = transact(app.store.as_ref(), |uow, _| {
+        Box::pin(async move { plan::store_versions(uow, plans).await })
+    });
+    match stored.await {
+        Ok(()) => Ok(Arc::new(billing)),
+        Err(Error::Store(error)) => Err(error.into()),
+        Err(error) => Err(SuiteError::Setting(ConfigError {
+            setting: "billing.plans",
+            problem: error.to_string(),
+        })),
+    }
+}
+
 impl Services {
     fn over(
         app: &Arc<App>,
         archives: &Arc<dyn SiteArchives>,
         provider: &Provider,
         cli: &CliConfig,
+        billing: &Arc<Billing>,
         iam_config: &IamConfig,
     ) -> Result<Self, SuiteError> {
         Ok(Self {
@@ -353,6 +388,7 @@ impl Services {
                 Arc::clone(&provider.infrastructure),
                 *cli,
             )?,
+            billing: billing_http::service(Arc::clone(app), billing)?,
             stacks: stacks::service(Arc::clone(app))?,
         })
     }
@@ -386,6 +422,10 @@ fn gateway(
             InProcess::service(services.provisioning.clone()),
         )
         .with(SuiteService::Cli, InProcess::service(services.cli.clone()))
+        .with(
+            SuiteService::Billing,
+            InProcess::service(services.billing.clone()),
+        )
         .with(
             SuiteService::Stacks,
             InProcess::service(services.stacks.clone()),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use core_domain::kernel::{Clock, Entropy, Secret};
 use core_domain::port::{
-    Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives,
-    Store, WebhookSender,
+    Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, Payments,
+    SiteArchives, Store, WebhookSender,
 };
 use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
@@ -38,6 +38,7 @@ pub struct SuiteBuilder {
     #[cfg(feature = "smtp")]
     pub(crate) smtp: Option<String>,
     pub(crate) passkeys: Option<Arc<dyn Passkeys>>,
+    pub(crate) payments: Option<Arc<dyn Payments>>,
     pub(crate) dns_resolver: Option<Arc<dyn DnsResolver>>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) master_key: Option<MasterKey>,
@@ -78,6 +79,7 @@ impl Default for SuiteBuilder {
             #[cfg(feature = "smtp")]
             smtp: None,
             passkeys: None,
+            payments: None,
             dns_resolver: None,
             secret: None,
             master_key: None,
@@ -185,6 +187,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn infrastructure(mut self, infrastructure: Arc<dyn Infrastructure>) -> Self {
         self.infrastructure = Some(infrastructure);
+        self
+    }
+
+    /// Sets the payment provider. Default: the embedded one, whose money is simulated; see
+    /// [`BillingOptions`](crate::BillingOptions).
+    #[must_use]
+    pub fn payments(mut self, payments: Arc<dyn Payments>) -> Self {
+        self.payments = Some(payments);
         self
     }
 

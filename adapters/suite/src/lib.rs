@@ -57,6 +57,7 @@ mod archives;
 mod assemble;
 mod background_task;
 mod background_threads;
+mod billing_options;
 mod builder;
 mod client_address;
 mod clock;
@@ -103,6 +104,7 @@ mod worker;
 
 #[cfg(feature = "archives")]
 pub use archives::UnpackArchives;
+pub use billing_options::BillingOptions;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
 pub use contradictions::Contradiction;

@@ -11,6 +11,7 @@ use core_http::kernel::ServiceOptions;
 use core_local::{LogOptions, Retention, WorkerdOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::billing_options::BillingOptions;
 use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
@@ -39,6 +40,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Limits of sites and uploads. `cli.sites.upload_bytes` is also the gateway's limit for uploads.
     pub cli: CliConfig,
+    /// The plans of billing, and whether simulated payments are allowed.
+    pub billing: BillingOptions,
     /// Number of concurrent jobs, and how they end at a stop. Whether other processes use the store is derived from the
     /// store.
     pub worker: WorkerOptions,
@@ -87,6 +90,7 @@ impl Settings {
         self.webhooks.check()?;
         self.sweep.check()?;
         self.worker.check()?;
+        self.billing.catalog()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
         let uploads = &self.cli.uploads;

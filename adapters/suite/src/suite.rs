@@ -71,6 +71,12 @@ impl Suite {
         self.services.cli.clone()
     }
 
+    /// Returns the billing service: plans, customers, subscriptions and invoices.
+    #[must_use]
+    pub fn billing(&self) -> Service {
+        self.services.billing.clone()
+    }
+
     /// Returns the stack registry service.
     #[must_use]
     pub fn stacks(&self) -> Service {
@@ -141,5 +147,6 @@ pub(crate) struct Services {
     pub(crate) registry: core_http::kernel::Service,
     pub(crate) provisioning: core_http::kernel::Service,
     pub(crate) cli: core_http::kernel::Service,
+    pub(crate) billing: core_http::kernel::Service,
     pub(crate) stacks: core_http::kernel::Service,
 }

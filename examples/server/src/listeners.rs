@@ -22,9 +22,7 @@ impl Listeners {
         let mut services = BTreeMap::new();
         // A service that is named twice has one listener.
         for service in BTreeSet::from_iter(&config.options.services) {
-            if let Some(offset) = port_offset(*service) {
-                services.insert(*service, bind(config, offset).await?);
-            }
+            services.insert(*service, bind(config, port_offset(*service)).await?);
         }
         Ok(Self {
             services,

@@ -86,9 +86,8 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
             SuiteService::Registry => servers.spawn(listener, suite.registry()),
             SuiteService::Provisioning => servers.spawn(listener, suite.provisioning()),
             SuiteService::Cli => servers.spawn(listener, suite.cli()),
+            SuiteService::Billing => servers.spawn(listener, suite.billing()),
             SuiteService::Stacks => servers.spawn(listener, suite.stacks()),
-            // Has no listener, because this server does not contain it.
-            SuiteService::Billing => {}
         }
     }
     if let Some(sites) = suite.sites() {

@@ -1,33 +1,28 @@
-//! The services that this server can run, and their ports.
+//! The services of this server, and their ports.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core_suite::SuiteService;
 
-/// Returns the services that this server can run, in the order of their ports.
-pub(crate) fn runnable() -> impl Iterator<Item = SuiteService> {
-    let services = SuiteService::ALL.iter().copied();
-    services.filter(|service| port_offset(*service).is_some())
-}
-
-/// Returns the distance of a service's port from the gateway's port; `None` for a service that this server does not
-/// contain.
-pub(crate) const fn port_offset(service: SuiteService) -> Option<u16> {
+/// Returns the distance of a service's port from the gateway's port.
+pub(crate) const fn port_offset(service: SuiteService) -> u16 {
     match service {
-        SuiteService::Gateway => Some(0),
-        SuiteService::Iam => Some(1),
-        SuiteService::Registry => Some(2),
-        SuiteService::Provisioning => Some(3),
-        SuiteService::Cli => Some(4),
-        SuiteService::Billing => None,
-        SuiteService::Stacks => Some(6),
+        SuiteService::Gateway => 0,
+        SuiteService::Iam => 1,
+        SuiteService::Registry => 2,
+        SuiteService::Provisioning => 3,
+        SuiteService::Cli => 4,
+        SuiteService::Billing => 5,
+        SuiteService::Stacks => 6,
     }
 }
 
-/// Parses the name of a service that this server can run.
+/// Parses the name of a service.
 pub(crate) fn parser() -> impl TypedValueParser<Value = SuiteService> {
-    let names = PossibleValuesParser::new(runnable().map(SuiteService::as_str));
+    let services = SuiteService::ALL.iter();
+    let names = PossibleValuesParser::new(services.map(|service| service.as_str()));
     names.try_map(|name| {
-        let named = runnable().find(|service| service.as_str() == name);
+        let mut services = SuiteService::ALL.iter().copied();
+        let named = services.find(|service| service.as_str() == name);
         named.ok_or("unknown service")
     })
 }

@@ -25,6 +25,8 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         None => workers(config),
     };
     text.push_str(&infrastructure);
+    text.push('\n');
+    text.push_str(payments(config));
     text.push_str("\n\n");
     for (name, url) in addresses {
         text.push_str(&format!("  {name:13} {url}\n"));
@@ -44,6 +46,14 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         text.push_str("\nAUTH_API_KEY is not set: every request is accepted unauthenticated. Use this on a local machine only.\n");
     }
     text
+}
+
+/// Returns whose money the charges of this server move.
+pub(crate) const fn payments(config: &Config) -> &'static str {
+    if config.options.settings.billing.allow_simulated_payments {
+        return "Payments are simulated: only test cards are accepted, and no money moves.";
+    }
+    "There is no payment provider: requests that need a charge are refused (set ALLOW_SIMULATED_PAYMENTS to try billing)."
 }
 
 /// Returns whether workers run, and how to enable them if not.

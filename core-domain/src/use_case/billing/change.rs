@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Billing;
 use super::book::CustomerBook;
-use super::charge::payment_required;
+use super::charge::{Charge, discard, payment_required};
 use super::invoice_state::{self, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::subscription::{PendingCharge, charge_pending, live_of, load, tier_of};
 use super::subscription_state;
 use super::{payment, plan};
-use crate::access::{BillingScope, Covers, CustomerScope};
+use crate::access::{BillingScope, Covers, CustomerScope, audited};
 use crate::billing::{
-    BillingReason, ChangeDirection, Currency, Interval, InvoiceLine, LineProration, LineType,
-    Money, OperationKind, PendingChange, PlanTerms, PlanTier, PlannedChange, Price, Proration,
-    Subscription, SubscriptionStatus,
+    BillingReason, ChangeDirection, Currency, Interval, Invoice, InvoiceLine, LineProration,
+    LineType, Money, OperationKind, PendingChange, PlanTerms, PlanTier, PlannedChange, Price,
+    Proration, Subscription, SubscriptionStatus,
 };
 use crate::kernel::{
-    Code, Context, Error, InvoiceLineId, PlatformId, Record, Result, Stored, SubscriptionId,
-    Timestamp, Unowned, permission, text_enum,
+    Code, Context, Email, Error, InvoiceLineId, PlatformId, Record, Result, Secret, Stored,
+    SubscriptionId, Timestamp, Unowned, permission, text_enum,
 };
-use crate::port::{Store, UnitOfWork};
+use crate::port::{Mode, Store, UnitOfWork};
 use crate::registry::Tier;
 
 /// How long a preview is valid, and how long a tenant can undo an upgrade.
@@ -473,22 +473,163 @@ pub async fn finish(
     billing: &Billing,
     pending: &PendingCharge,
 ) -> Result<Stored<Subscription>> {
-    let charged = charge_pending(cx, store, billing, pending).await;
-    if let Some(invoice) = &pending.invoice_id {
-        if charged.is_err() {
-            let undone = crate::port::transact(store, |uow, _| {
-                Box::pin(async move { payment::discard(cx, uow, billing, invoice).await })
-            });
-            undone.await?;
-        }
-        let charge = charged?;
-        if let Some(refusal) = charge.and_then(|charge| charge.refusal(invoice)) {
-            return Err(refusal);
-        }
-    } else {
-        charged?;
+    let charge = charge_or_undo(cx, store, billing, pending).await?;
+    if let (Some(charge), Some(invoice)) = (charge, &pending.invoice_id)
+        && let Some(refusal) = charge.refusal(invoice)
+    {
+        return Err(refusal);
     }
     load(store, &pending.subscription_id).await
+}
+
+/// Request body that upgrades a platform to a plan with a new payment method.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    /// The id of the plan, for example `growth` or `growth_year`.
+    #[schemars(length(min = 1, max = 255))]
+    pub plan_id: String,
+    /// The payment method, which is attached and becomes the default.
+    #[schemars(length(min = 1, max = 255))]
+    pub payment_method_id: String,
+    /// The address for invoices of the customer.
+    pub billing_email: Email,
+    /// The key that identifies repeated requests.
+    #[schemars(extend("format" = "uuid"))]
+    pub idempotency_key: String,
+    /// The platform. Default: the one that the caller acts for.
+    pub platform_id: Option<PlatformId>,
+}
+
+text_enum! {
+    /// The status of an upgrade.
+    pub enum UpgradeStatus {
+        /// The subscription has the new plan, or will have it with its next period.
+        Active = "active",
+        /// The customer must confirm the charge.
+        RequiresAction = "requires_action",
+    }
+}
+
+/// What remains to be done of an upgrade after the first unit of work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingUpgrade {
+    /// The charge.
+    pub charge: PendingCharge,
+    /// The key of the request.
+    pub idempotency_key: String,
+}
+
+/// The result of an upgrade.
+#[derive(Clone, Debug)]
+pub struct DoneUpgrade {
+    /// The subscription.
+    pub subscription: Stored<Subscription>,
+    /// The invoice of the change. `None` if there is none.
+    pub invoice: Option<Stored<Invoice>>,
+    /// Whether the customer must confirm the charge.
+    pub status: UpgradeStatus,
+    /// The secret with which a browser confirms the charge.
+    pub client_secret: Option<Secret>,
+}
+
+/// Changes the plan of a platform and its payment method, in the first unit of work. Continue with [`finish_upgrade`].
+///
+/// # Errors
+/// Those of [`change_tier`]; `NOT_FOUND` if there is no such plan, `ALREADY_ON_PLAN` if the subscription has it.
+pub async fn upgrade(
+    cx: &Context,
+    scope: &BillingScope<permission::BillingManage>,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    command: Upgrade,
+) -> Result<PendingUpgrade> {
+    let seen = live(uow, scope.platform_id()).await?;
+    let (terms, interval) = plan::find_plan(billing, &command.plan_id)?;
+    let target = Target {
+        terms,
+        interval,
+        quantity: seen.quantity,
+    };
+    if target.is_price_of(&seen) {
+        return Err(Error::refused(
+            Code::AlreadyOnPlan,
+            "The subscription has this plan already.",
+        ));
+    }
+    let payer = scope.existing_customer()?;
+    let mut customer = payer.edit();
+    customer.email = command.billing_email;
+    let plain = &cx.without_conditions();
+    audited::replace(plain, &payer, uow, &payer, customer, "customer.updated").await?;
+    let how = How {
+        proration_date: None,
+        effective: Effective::Auto,
+        has_new_method: true,
+    };
+    let pending = change(cx, scope, uow, billing, &seen, &target, &how).await?;
+    Ok(PendingUpgrade {
+        charge: PendingCharge {
+            payment_method_id: Some(command.payment_method_id),
+            ..pending
+        },
+        idempotency_key: command.idempotency_key,
+    })
+}
+
+/// Attaches the payment method of an upgrade and charges its invoice.
+///
+/// # Errors
+/// - `NOT_FOUND` if there is no such payment method.
+/// - `PAYMENT_REQUIRED` if the charge was declined. The tier is as before.
+/// - `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
+pub async fn finish_upgrade(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    pending: &PendingUpgrade,
+) -> Result<DoneUpgrade> {
+    let charge = charge_or_undo(cx, store, billing, &pending.charge).await?;
+    let (status, client_secret) = match charge {
+        Some(Charge::ActionRequired { client_secret }) => {
+            (UpgradeStatus::RequiresAction, client_secret)
+        }
+        Some(declined @ Charge::Declined { .. }) => {
+            let invoice = pending.charge.invoice_id.as_ref();
+            if let Some(refusal) = invoice.and_then(|invoice| declined.refusal(invoice)) {
+                return Err(refusal);
+            }
+            (UpgradeStatus::Active, None)
+        }
+        Some(Charge::Paid) | None => (UpgradeStatus::Active, None),
+    };
+    let subscription = load(store, &pending.charge.subscription_id).await?;
+    let mut uow = store.begin(Mode::Read).await?;
+    let invoice = match &pending.charge.invoice_id {
+        Some(id) => Some(invoice_state::load(uow.as_mut(), id).await?),
+        None => None,
+    };
+    uow.rollback().await;
+    Ok(DoneUpgrade {
+        subscription,
+        invoice,
+        status,
+        client_secret,
+    })
+}
+
+/// Charges the invoice of a change. If it cannot be charged at all, the change is undone.
+async fn charge_or_undo(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    pending: &PendingCharge,
+) -> Result<Option<Charge>> {
+    let charged = charge_pending(cx, store, billing, pending).await;
+    if let (Err(_), Some(invoice)) = (&charged, &pending.invoice_id) {
+        discard(cx, store, billing, invoice).await?;
+    }
+    charged
 }
 
 /// Returns the live subscription of a platform.

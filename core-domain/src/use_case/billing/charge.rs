@@ -455,6 +455,19 @@ pub(super) async fn charge(
     run(cx, store, billing, &attempt.id).await
 }
 
+/// Undoes the operation of an invoice that was never charged.
+pub(super) async fn discard(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    invoice: &InvoiceId,
+) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move { payment::discard(cx, uow, billing, invoice).await })
+    })
+    .await
+}
+
 /// Returns the outcome of the last attempt of an invoice whose outcome is known. Returns `None` if there is none.
 pub(super) async fn last(store: &dyn Store, invoice: &InvoiceId) -> Result<Option<Charge>> {
     let mut uow = store.begin(Mode::Read).await?;

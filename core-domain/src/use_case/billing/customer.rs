@@ -75,7 +75,7 @@ pub async fn update(
 ///
 /// # Errors
 /// `VALIDATION_ERROR` if there is no customer and neither the request nor the caller has an address.
-pub(super) async fn ensure_of_platform(
+pub async fn ensure_of_platform(
     cx: &Context,
     scope: &BillingScope<permission::BillingManage>,
     uow: &mut dyn UnitOfWork,

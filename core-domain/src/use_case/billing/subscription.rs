@@ -382,7 +382,7 @@ pub async fn finish_user_creation(
     if charged.is_err()
         && let Some(invoice) = &pending.invoice_id
     {
-        discard(cx, store, billing, invoice).await?;
+        charge::discard(cx, store, billing, invoice).await?;
     }
     if let (Some(charge), Some(invoice)) = (charged?, &pending.invoice_id)
         && let Some(refusal) = charge.refusal(invoice)
@@ -390,19 +390,6 @@ pub async fn finish_user_creation(
         return Err(refusal);
     }
     load(store, &pending.subscription_id).await
-}
-
-/// Undoes an operation whose charge was never sent.
-async fn discard(
-    cx: &Context,
-    store: &dyn Store,
-    billing: &Billing,
-    invoice: &InvoiceId,
-) -> Result<()> {
-    crate::port::transact(store, |uow, _| {
-        Box::pin(async move { super::payment::discard(cx, uow, billing, invoice).await })
-    })
-    .await
 }
 
 /// Attaches the payment method of a request, if it names one, and charges the open invoice, if there is one. Returns

@@ -40,6 +40,24 @@ pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: StoredResponse) -> R
     }
 }
 
+/// Replaces what is stored under a key, or removes it.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn replace_answer(
+    uow: &mut dyn UnitOfWork,
+    key: &str,
+    answer: Option<StoredResponse>,
+) -> Result<()> {
+    if let Some(known) = unowned_records::<StoredResponse>(uow).find(key).await? {
+        unaudited::remove(uow, &known).await?;
+    }
+    if let Some(answer) = answer {
+        unaudited::insert(uow, answer).await?;
+    }
+    Ok(())
+}
+
 /// Removes at most `limit` expired responses, earliest first. Returns the number of removed responses; 0 means that
 /// none is left.
 ///

@@ -13,7 +13,7 @@ pub mod webhook;
 
 pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;
-pub use idempotency::{find_answer, remove_expired_answers, store_answer};
+pub use idempotency::{find_answer, remove_expired_answers, replace_answer, store_answer};
 pub use mail::{
     ClaimedMail, MailOutcome, claim_mails, queued_mail, remove_expired_mail_quotas,
     store_mail_outcome,

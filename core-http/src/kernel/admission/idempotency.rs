@@ -7,17 +7,23 @@
 //!
 //! - [`Claim`]: the exclusive right to execute the request with a key. It also reads and stores the response.
 //! - [`Progress`]: how far a write got, which decides whether its refusal is stored.
+//! - [`Claim::find_work`] and [`Claim::finish_work`]: the work of handlers in two parts, see
+//!   [`Row::writes_then`](crate::kernel::Row::writes_then).
 //! - [`find_stored`] and [`Claim::must_withhold`]: a stored response is returned only to a caller who is still
 //!   authorized.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use core_domain::access::ensure_fresh;
-use core_domain::kernel::{Caller, Cipher, Code, Context, Error, Result, StoreError, hex};
+use core_domain::kernel::{
+    Caller, Cipher, Code, Context, Error, Result, StoreError, Timestamp, hex,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::shared::{RESPONSE_LIFETIME, StoredResponse};
-use core_domain::use_case::shared::{find_answer, store_answer};
+use core_domain::use_case::shared::{find_answer, replace_answer, store_answer};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::kernel::answer::envelope::status_of;
@@ -73,6 +79,26 @@ pub(crate) struct StoredAnswer {
     needs_proof: bool,
 }
 
+/// The status under which the work of a first part is stored while its second part runs.
+const WORK_RUNNING: i64 = 0;
+
+/// The status of stored work whose second part has ended without an outcome and can be run again.
+const WORK_INTERRUPTED: i64 = 1;
+
+/// The time after which the process that runs a second part is taken for dead.
+const WORK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What the second part of a handler has led to.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredWork {
+    /// A response or a final refusal.
+    Answered(StoredAnswer),
+    /// The outcome is unknown. A repeated request runs the second part again.
+    Interrupted,
+    /// Nothing has happened. A repeated request runs both parts.
+    Forgotten,
+}
+
 /// The stored response to an earlier request with the same key.
 pub(crate) struct FoundAnswer {
     pub(crate) reply: Reply,
@@ -114,15 +140,100 @@ impl Claim {
             return Ok(None);
         };
         if stored.request_hash != self.request_hash {
-            return Err(Error::refused(
-                Code::IdempotencyKeyReused,
-                "This idempotency key was used with another request.",
-            ));
+            return Err(key_reused());
         }
         Ok(Some(FoundAnswer {
             reply: self.decode_reply(&stored)?,
             needs_proof: stored.needs_proof,
         }))
+    }
+
+    /// Finds the work that an earlier request with this key has left, if its second part can be run again.
+    ///
+    /// # Errors
+    /// - `IDEMPOTENCY_KEY_REUSED` if it is the work of a different request.
+    /// - `IDEMPOTENCY_IN_PROGRESS` if another process may be running the second part.
+    pub(crate) async fn find_work(&self, uow: &mut dyn UnitOfWork) -> Result<Option<Value>> {
+        let Some(stored) = find_answer(uow, &self.id).await? else {
+            return Ok(None);
+        };
+        let may_run = match stored.status {
+            WORK_RUNNING => uow.now().await?.since(stored.created_at) < WORK_TIMEOUT,
+            WORK_INTERRUPTED => false,
+            _ => return Ok(None),
+        };
+        if stored.request_hash != self.request_hash {
+            return Err(key_reused());
+        }
+        if may_run {
+            return Err(in_progress());
+        }
+        let work = match &self.rules.cipher {
+            Some(cipher) => cipher.open(&self.id, &stored.body)?,
+            None => stored.body,
+        };
+        let work = serde_json::from_str(&work);
+        work.map_err(|error| Error::Internal(format!("stored work cannot be read: {error}")))
+    }
+
+    /// Stores the work that the first part of a handler leaves, in its unit of work.
+    ///
+    /// # Errors
+    /// `IDEMPOTENCY_IN_PROGRESS` if another process has used the key in the meantime.
+    pub(crate) async fn store_work(&self, uow: &mut dyn UnitOfWork, work: &Value) -> Result<()> {
+        let work = work.to_string();
+        let body = match &self.rules.cipher {
+            Some(cipher) => cipher.seal(&self.id, &work)?,
+            None => work,
+        };
+        let now = uow.now().await?;
+        let stored = store_answer(uow, self.response(WORK_RUNNING, body, now)).await?;
+        if stored { Ok(()) } else { Err(in_progress()) }
+    }
+
+    /// Replaces the stored work by what its second part has led to.
+    ///
+    /// # Errors
+    /// Only those of the store.
+    pub(crate) async fn finish_work(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        outcome: &StoredWork,
+    ) -> Result<()> {
+        let now = uow.now().await?;
+        let next = match outcome {
+            StoredWork::Forgotten => None,
+            StoredWork::Interrupted => {
+                let known = find_answer(uow, &self.id).await?;
+                known.map(|known| StoredResponse {
+                    status: WORK_INTERRUPTED,
+                    ..known
+                })
+            }
+            StoredWork::Answered(answer) => {
+                let response =
+                    self.response(i64::from(answer.status.as_u16()), answer.body.clone(), now);
+                Some(StoredResponse {
+                    headers: answer.headers.clone(),
+                    ..response
+                })
+            }
+        };
+        replace_answer(uow, &self.id, next).await
+    }
+
+    /// Returns the stored form of a response or of work.
+    fn response(&self, status: i64, body: String, now: Timestamp) -> StoredResponse {
+        StoredResponse {
+            id: self.id.clone(),
+            request_hash: self.request_hash.clone(),
+            status,
+            headers: Vec::new(),
+            body,
+            needs_proof: false,
+            created_at: now,
+            expires_at: now.plus(RESPONSE_LIFETIME),
+        }
     }
 
     /// Returns whether a success of the row can take away the access that the row requires.
@@ -202,15 +313,11 @@ impl Claim {
         answer: StoredAnswer,
     ) -> Result<bool> {
         let now = uow.now().await?;
+        let status = i64::from(answer.status.as_u16());
         let answer = StoredResponse {
-            id: self.id.clone(),
-            request_hash: self.request_hash.clone(),
-            status: i64::from(answer.status.as_u16()),
             headers: answer.headers,
-            body: answer.body,
             needs_proof: answer.needs_proof,
-            created_at: now,
-            expires_at: now.plus(RESPONSE_LIFETIME),
+            ..self.response(status, answer.body, now)
         };
         store_answer(uow, answer).await
     }
@@ -280,6 +387,13 @@ fn stored_headers(reply: &Reply) -> Vec<(String, String)> {
         (name != header::SET_COOKIE).then(|| (name.to_string(), value.to_owned()))
     });
     etag.chain(others).collect()
+}
+
+fn key_reused() -> Error {
+    Error::refused(
+        Code::IdempotencyKeyReused,
+        "This idempotency key was used with another request.",
+    )
 }
 
 fn in_progress() -> Error {

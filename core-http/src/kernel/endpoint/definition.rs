@@ -19,6 +19,7 @@ use super::row::Row;
 use super::scope::{CallerScope, OpenScope};
 use super::service_error::ServiceError;
 use super::shapes::Shapes;
+use super::two_parts::TwoParts;
 use crate::kernel::admission::idempotency::{Progress, find_stored};
 use crate::kernel::answer::long_poll::WaitQuery;
 use crate::kernel::answer::reply::Answer;
@@ -80,6 +81,8 @@ pub(crate) enum Handler {
     Unit(Mode, Arc<UnitRun>),
     /// Reads repeatedly, each time in a new unit of work, until a condition holds or the time is up.
     Waits(Arc<UnitRun>),
+    /// Runs in a unit of work, and then outside of one.
+    TwoParts(TwoParts),
     /// Opens its units of work itself.
     Plain(Arc<PlainRun>),
     /// Opens its units of work and reads the body itself.
@@ -369,7 +372,7 @@ pub fn with_tag(tag: &'static str, mut rows: Vec<Endpoint>) -> Vec<Endpoint> {
 }
 
 impl Endpoint {
-    fn new<P, Q, B, A>(row: Row, requirement: Requirement, handler: Handler) -> Self
+    pub(super) fn new<P, Q, B, A>(row: Row, requirement: Requirement, handler: Handler) -> Self
     where
         P: PathParams,
         Q: Shape,
@@ -445,7 +448,10 @@ impl Endpoint {
     /// callers.
     #[must_use]
     pub fn takes_idempotency_keys(&self) -> bool {
-        let writes = matches!(self.handler, Handler::Unit(Mode::Write, _));
+        let writes = matches!(
+            self.handler,
+            Handler::Unit(Mode::Write, _) | Handler::TwoParts(_)
+        );
         writes && self.row.method != Method::GET && self.requirement != Requirement::Public
     }
 

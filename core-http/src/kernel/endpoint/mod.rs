@@ -5,10 +5,12 @@
 //! (`super::request`), writing a response (`super::answer`), and decisions about the caller (`super::admission`).
 //!
 //! - `row`, `definition`: an endpoint's declaration, and the same with its handler.
+//! - `two_parts`: handlers that call another system after their unit of work.
 //! - `handler`, `use_case`, `scope`, `shapes`: what a handler receives, and what the row learns from its types.
 //! - `router`, `compiled`, `service`, `service_error`: the table as a `tower::Service`.
 //! - `policy`, `authenticate`, `check_request`, `pipeline`: the steps from a request to its response, which apply the
 //!   checks of `super::admission`.
+//! - `final_refusal`: which refusals are stored under idempotency keys.
 //! - `health`: the paths that every service has without a row.
 //! - `openapi`: the description of the table.
 
@@ -16,6 +18,7 @@ pub(super) mod authenticate;
 pub(super) mod check_request;
 pub(super) mod compiled;
 pub(super) mod definition;
+pub(super) mod final_refusal;
 pub(super) mod handler;
 pub(super) mod health;
 pub(super) mod openapi;
@@ -27,4 +30,5 @@ pub(super) mod scope;
 pub(super) mod service;
 pub(super) mod service_error;
 pub(super) mod shapes;
+pub(super) mod two_parts;
 pub(super) mod use_case;

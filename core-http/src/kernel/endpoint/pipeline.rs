@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use core_domain::access::AuditEvent;
 use core_domain::kernel::{
-    Caller, Code, Context, Error, IfMatch, RequestInfo, Result, StoreError, canonical_json,
+    Caller, Code, Context, Error, IfMatch, RequestInfo, Result, canonical_json,
 };
 use core_domain::port::{Mode, transact, transact_if};
 use core_domain::use_case::shared::record_dry_run;
@@ -25,13 +25,14 @@ use super::authenticate::identify;
 use super::check_request::{check, check_query, refuse};
 use super::compiled::CompiledService;
 use super::definition::{Endpoint, Handler, HandlerOutcome, UnitRun};
+use super::final_refusal;
 use super::health;
+use super::two_parts;
 use crate::kernel::admission::idempotency::{Claim, ClaimRules, KeyScope, Progress};
 use crate::kernel::answer::envelope::as_page;
-use crate::kernel::answer::envelope::status_of;
-use crate::kernel::answer::envelope::{ErrorStyle, error_body, error_response};
+use crate::kernel::answer::envelope::{ErrorStyle, error_response};
 use crate::kernel::answer::long_poll::{Wait, poll_until};
-use crate::kernel::answer::reply::{Content, Reply, reply};
+use crate::kernel::answer::reply::{Content, Reply};
 use crate::kernel::reference::{self, Document};
 use crate::kernel::request::body::{Body, bytes_body, empty_body};
 use crate::kernel::request::client::client_ip;
@@ -316,7 +317,12 @@ fn claim(
     if !endpoint.takes_idempotency_keys() {
         return Ok(None);
     }
-    let Some(key) = key_of(&cx.headers)? else {
+    let in_body = endpoint
+        .row
+        .key_field
+        .and_then(|field| parsed.body.get(field));
+    let in_body = in_body.and_then(serde_json::Value::as_str);
+    let Some(key) = key_of(&cx.headers)?.or(in_body) else {
         return Ok(None);
     };
     let path = documented_path(endpoint.path(), &parsed.path);
@@ -350,6 +356,11 @@ async fn run(
         Handler::Unit(mode, handler) => {
             let seen = read_once(cx, parsed, *mode, handler.as_ref()).await;
             seen.map(|seen| seen.reply)
+        }
+        Handler::TwoParts(parts) => {
+            let progress = Progress::of(claim);
+            let run = two_parts::run(endpoint, cx, parsed, parts, &progress);
+            return Box::pin(run).await;
         }
         // Boxed, so that long polls do not enlarge the future of every request.
         Handler::Waits(handler) => Box::pin(wait(cx, parsed, handler.as_ref())).await,
@@ -393,9 +404,9 @@ async fn write(
     };
     if let (Err(error), Some(claim)) = (&outcome, progress.claim())
         && progress.was_authorized()
-        && is_final(error)
+        && final_refusal::is_final(error)
     {
-        store_refusal(endpoint, cx, claim, error, progress).await?;
+        final_refusal::store(endpoint, cx, claim, error, progress.needs_proof()).await?;
     }
     outcome
 }
@@ -442,48 +453,6 @@ async fn wait(cx: &Cx, parsed: &ParsedRequest, handler: &UnitRun) -> Result<Repl
     let look = || read_once(cx, parsed, Mode::Read, handler);
     let seen = poll_until(wait.map(Wait), look, |seen| seen.ended).await?;
     Ok(seen.reply)
-}
-
-/// Returns whether a refusal is final: it depends on stored records, so a repeated request would be refused again. Only
-/// final refusals are stored under idempotency keys. Invalid requests, reached limits and temporary failures are not
-/// final.
-fn is_final(error: &Error) -> bool {
-    match error {
-        Error::NotFound(_)
-        | Error::InvalidState { .. }
-        | Error::VersionConflict
-        | Error::Store(StoreError::Conflict { .. }) => true,
-        Error::Refused { code, .. } => {
-            *code != Code::LimitReached
-                && *code != Code::IdempotencyInProgress
-                && *code != Code::IdempotencyKeyReused
-                && matches!(
-                    status_of(*code),
-                    StatusCode::NOT_FOUND
-                        | StatusCode::CONFLICT
-                        | StatusCode::PRECONDITION_FAILED
-                        | StatusCode::UNPROCESSABLE_ENTITY
-                )
-        }
-        _ => false,
-    }
-}
-
-/// Stores a refusal as the response for an idempotency key.
-async fn store_refusal(
-    endpoint: &Endpoint,
-    cx: &Cx,
-    claim: &Claim,
-    error: &Error,
-    progress: &Progress,
-) -> Result<()> {
-    let body = error_body(error, &cx.request.request_id, endpoint.row.style);
-    let refusal = reply(status_of(error.code()), Content::Json(body));
-    let refusal = &claim.record(&refusal, progress.needs_proof())?;
-    transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(claim.store_refusal(uow, refusal.clone()))
-    })
-    .await
 }
 
 /// Converts a reply into a response. The response to a `GET` is 304 if `If-None-Match` includes its entity tag.

@@ -23,7 +23,7 @@ struct CodeReplacement {
 /// The declaration of an endpoint, without its handler.
 ///
 /// Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`]. Complete the row with [`Row::reads`],
-/// [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::plain_with_scope`] or [`Row::uploads`].
+/// [`Row::reads_once`], [`Row::writes`], [`Row::writes_then`], [`Row::waits`], [`Row::plain`], [`Row::plain_with_scope`] or [`Row::uploads`].
 /// The types of the handler define the requirement on the caller, and the schemas of input and output.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -49,6 +49,7 @@ pub struct Row {
     pub(crate) takes: Vec<&'static str>,
     pub(crate) produces: Vec<&'static str>,
     pub(crate) headers: Vec<(&'static str, Value)>,
+    pub(crate) key_field: Option<&'static str>,
 }
 
 macro_rules! methods {
@@ -87,6 +88,7 @@ impl Row {
             takes: vec![ANY_BYTES],
             produces: Vec::new(),
             headers: Vec::new(),
+            key_field: None,
         }
     }
 
@@ -268,6 +270,13 @@ impl Row {
     #[must_use]
     pub fn produces(mut self, content_types: &[&'static str]) -> Self {
         self.produces = content_types.to_vec();
+        self
+    }
+
+    /// Takes the idempotency key from this field of the body, if the request has no `Idempotency-Key`.
+    #[must_use]
+    pub const fn key_in_body(mut self, field: &'static str) -> Self {
+        self.key_field = Some(field);
         self
     }
 

@@ -101,7 +101,7 @@ pub(crate) struct Options {
         env = "CORE_SERVICES",
         value_parser = service::parser(),
         value_delimiter = ',',
-        default_values_t = service::runnable(),
+        default_values_t = SuiteService::ALL.iter().copied(),
         global = true
     )]
     pub(crate) services: Vec<SuiteService>,
@@ -183,6 +183,9 @@ pub(crate) struct Options {
     /// Allow addresses that are not loopback without a service key [default: false].
     #[arg(long, env = "ALLOW_UNAUTHENTICATED", action = ArgAction::Set, default_value = "false", global = true)]
     pub(crate) allow_unauthenticated: bool,
+    /// Accept test cards as payment, on an address that is not loopback. The money is simulated [default: false].
+    #[arg(long, env = "ALLOW_SIMULATED_PAYMENTS", action = ArgAction::Set, default_value = "false", global = true)]
+    pub(crate) allow_simulated_payments: bool,
     /// The log filter in the syntax of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
     #[arg(long, env = "RUST_LOG", default_value = "info", global = true)]
     pub(crate) log_level: String,

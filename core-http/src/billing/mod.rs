@@ -1,0 +1,67 @@
+//! The billing service: plans, customers, payment methods, subscriptions, invoices and credits.
+
+mod credit;
+mod customer;
+mod invoice;
+mod override_terms;
+mod payment_method;
+mod plan;
+mod plan_change;
+mod platform;
+mod subscription;
+mod view;
+
+use std::sync::Arc;
+
+use core_domain::kernel::SuiteService;
+use core_domain::use_case::billing::Billing;
+
+use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
+
+/// Returns the second spelling of a documented path.
+macro_rules! prefixed {
+    ($path:literal) => {
+        concat!("/api/billing", $path)
+    };
+}
+use prefixed;
+
+/// Builds the service. Most paths of a platform's own billing also exist below `/api/billing`.
+///
+/// # Errors
+/// [`ServiceError`] if the endpoint table is inconsistent.
+pub fn service(app: Arc<App>, billing: &Arc<Billing>) -> Result<Service, ServiceError> {
+    Service::builder(SuiteService::Billing.as_str(), app, endpoints(billing))
+        .purpose(
+            "The billing service manages plans, customers, payment methods, subscriptions, \
+             invoices and credits. Amounts are whole numbers of minor units, for example cents.",
+        )
+        .tag("Plans", "The plans that customers can subscribe to.")
+        .tag("Subscriptions", "Subscriptions and changes of their plan.")
+        .tag("Invoices", "Invoices with their lines.")
+        .tag("Customers", "Who pays: platforms and users.")
+        .tag(
+            "Payment methods",
+            "Cards of a customer. The payment provider stores them.",
+        )
+        .tag("Operators", "Credits, trials and overrides, for operators.")
+        .build()
+}
+
+/// Returns the endpoint table of the billing service.
+#[must_use]
+pub fn endpoints(billing: &Arc<Billing>) -> Vec<Endpoint> {
+    let mut subscriptions = subscription::rows(billing);
+    subscriptions.extend(plan_change::rows(billing));
+    let mut for_operators = credit::rows();
+    for_operators.extend(override_terms::rows(billing));
+    let parts = [
+        with_tag("Plans", plan::rows(billing)),
+        with_tag("Subscriptions", subscriptions),
+        with_tag("Invoices", invoice::rows()),
+        with_tag("Customers", customer::rows(billing)),
+        with_tag("Payment methods", payment_method::rows(billing)),
+        with_tag("Operators", for_operators),
+    ];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,231 @@
+CREATE TABLE "customers" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C",
+    "user_id" TEXT COLLATE "C",
+    "email" TEXT COLLATE "C" NOT NULL,
+    "name" TEXT COLLATE "C",
+    "currency" TEXT COLLATE "C" NOT NULL,
+    "balance" BIGINT NOT NULL,
+    "credit_balance" BIGINT NOT NULL,
+    "default_payment_method_id" TEXT COLLATE "C",
+    "delinquent" BOOLEAN NOT NULL,
+    "provider" TEXT COLLATE "C" NOT NULL,
+    "provider_id" TEXT COLLATE "C",
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "invoice_prefix" TEXT COLLATE "C" NOT NULL,
+    "invoice_count" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "customers_platform" ON "customers" ("platform_id") WHERE "platform_id" IS NOT NULL;
+CREATE UNIQUE INDEX "customers_user" ON "customers" ("user_id") WHERE "user_id" IS NOT NULL;
+CREATE UNIQUE INDEX "customers_invoice_prefix" ON "customers" ("invoice_prefix");
+CREATE UNIQUE INDEX "customers_provider" ON "customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
+CREATE INDEX "customers_by_created_at" ON "customers" ("created_at", "id");
+
+CREATE TABLE "subscriptions" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C",
+    "customer_id" TEXT COLLATE "C" NOT NULL,
+    "user_id" TEXT COLLATE "C",
+    "tier" TEXT COLLATE "C" NOT NULL,
+    "plan_id" TEXT COLLATE "C" NOT NULL,
+    "price_id" TEXT COLLATE "C" NOT NULL,
+    "quantity" BIGINT NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "amount" BIGINT NOT NULL,
+    "currency" TEXT COLLATE "C" NOT NULL,
+    "interval" TEXT COLLATE "C" NOT NULL,
+    "anchor" BIGINT NOT NULL,
+    "current_period_start" BIGINT NOT NULL,
+    "current_period_end" BIGINT NOT NULL,
+    "trial_start" BIGINT,
+    "trial_ends_at" BIGINT,
+    "cancel_at_period_end" BOOLEAN NOT NULL,
+    "cancel_at" BIGINT,
+    "canceled_at" BIGINT,
+    "ended_at" BIGINT,
+    "cancellation_reason" TEXT COLLATE "C",
+    "pending_change" TEXT COLLATE "C",
+    "default_payment_method_id" TEXT COLLATE "C",
+    "latest_invoice_id" TEXT COLLATE "C",
+    "provider" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "plan_version" BIGINT NOT NULL,
+    "billed_amount" BIGINT NOT NULL,
+    "price_changed_at" BIGINT NOT NULL,
+    "upgraded_at" BIGINT,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "subscriptions_live" ON "subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
+CREATE INDEX "subscriptions_by_customer_id_created_at" ON "subscriptions" ("customer_id", "created_at", "id");
+CREATE INDEX "subscriptions_by_platform_id_created_at" ON "subscriptions" ("platform_id", "created_at", "id");
+CREATE INDEX "subscriptions_by_status_created_at" ON "subscriptions" ("status", "created_at", "id");
+
+CREATE TABLE "invoices" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "number" TEXT COLLATE "C",
+    "platform_id" TEXT COLLATE "C",
+    "customer_id" TEXT COLLATE "C" NOT NULL,
+    "subscription_id" TEXT COLLATE "C",
+    "status" TEXT COLLATE "C" NOT NULL,
+    "billing_reason" TEXT COLLATE "C" NOT NULL,
+    "currency" TEXT COLLATE "C" NOT NULL,
+    "period_start" BIGINT NOT NULL,
+    "period_end" BIGINT NOT NULL,
+    "subtotal" BIGINT NOT NULL,
+    "discount_total" BIGINT NOT NULL,
+    "tax_total" BIGINT NOT NULL,
+    "total" BIGINT NOT NULL,
+    "credits_applied" BIGINT NOT NULL,
+    "balance_applied" BIGINT NOT NULL,
+    "amount_due" BIGINT NOT NULL,
+    "amount_paid" BIGINT NOT NULL,
+    "amount_remaining" BIGINT NOT NULL,
+    "attempt_count" BIGINT NOT NULL,
+    "next_payment_attempt_at" BIGINT,
+    "finalized_at" BIGINT,
+    "paid_at" BIGINT,
+    "voided_at" BIGINT,
+    "marked_uncollectible_at" BIGINT,
+    "hosted_invoice_url" TEXT COLLATE "C",
+    "provider" TEXT COLLATE "C" NOT NULL,
+    "provider_id" TEXT COLLATE "C",
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "lines" TEXT COLLATE "C" NOT NULL,
+    "applied_credits" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "invoices_number" ON "invoices" ("number") WHERE "number" IS NOT NULL;
+CREATE UNIQUE INDEX "invoices_provider" ON "invoices" ("provider_id") WHERE "provider_id" IS NOT NULL;
+CREATE INDEX "invoices_by_customer_id_created_at" ON "invoices" ("customer_id", "created_at", "id");
+CREATE INDEX "invoices_by_customer_id_status_created_at" ON "invoices" ("customer_id", "status", "created_at", "id");
+CREATE INDEX "invoices_by_subscription_id_created_at_if_status" ON "invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "invoices_by_next_payment_attempt_at_if_status_if_next__bc2fda07" ON "invoices" ("next_payment_attempt_at", "id") WHERE "status" = 'open' AND "next_payment_attempt_at" IS NOT NULL;
+
+CREATE TABLE "payment_attempts" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "invoice_id" TEXT COLLATE "C" NOT NULL,
+    "customer_id" TEXT COLLATE "C" NOT NULL,
+    "number" BIGINT NOT NULL,
+    "payment_method_id" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "decline_code" TEXT COLLATE "C",
+    "is_hard" BOOLEAN NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "payment_attempts_number" ON "payment_attempts" ("invoice_id", "number");
+CREATE UNIQUE INDEX "payment_attempts_open" ON "payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
+CREATE INDEX "payment_attempts_by_invoice_id_created_at" ON "payment_attempts" ("invoice_id", "created_at", "id");
+CREATE INDEX "payment_attempts_by_updated_at_if_status" ON "payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
+
+CREATE TABLE "billing_operations" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "subscription_id" TEXT COLLATE "C" NOT NULL,
+    "customer_id" TEXT COLLATE "C" NOT NULL,
+    "kind" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "invoice_id" TEXT COLLATE "C" NOT NULL,
+    "tier" TEXT COLLATE "C" NOT NULL,
+    "plan_version" BIGINT NOT NULL,
+    "interval" TEXT COLLATE "C" NOT NULL,
+    "quantity" BIGINT NOT NULL,
+    "billed_amount" BIGINT NOT NULL,
+    "at" BIGINT NOT NULL,
+    "restarts_period" BOOLEAN NOT NULL,
+    "failure" TEXT COLLATE "C",
+    "decline_code" TEXT COLLATE "C",
+    "expires_at" BIGINT NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "billing_operations_open" ON "billing_operations" ("subscription_id") WHERE "status" IN ('running', 'waiting');
+CREATE UNIQUE INDEX "billing_operations_invoice" ON "billing_operations" ("invoice_id");
+CREATE INDEX "billing_operations_by_expires_at_if_status" ON "billing_operations" ("expires_at", "id") WHERE "status" IN ('running', 'waiting');
+CREATE INDEX "billing_operations_by_updated_at_if_status" ON "billing_operations" ("updated_at", "id") WHERE "status" = 'running';
+
+CREATE TABLE "credit_grants" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "customer_id" TEXT COLLATE "C" NOT NULL,
+    "platform_id" TEXT COLLATE "C",
+    "amount" BIGINT NOT NULL,
+    "remaining" BIGINT NOT NULL,
+    "currency" TEXT COLLATE "C" NOT NULL,
+    "description" TEXT COLLATE "C" NOT NULL,
+    "category" TEXT COLLATE "C" NOT NULL,
+    "priority" BIGINT NOT NULL,
+    "effective_at" BIGINT NOT NULL,
+    "expires_at" BIGINT,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "created_by" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "credit_grants_by_customer_id_created_at" ON "credit_grants" ("customer_id", "created_at", "id");
+CREATE INDEX "credit_grants_by_customer_id_created_at_if_status" ON "credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "credit_grants_by_expires_at_if_status_if_expires_at" ON "credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
+
+CREATE TABLE "journal_entries" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "kind" TEXT COLLATE "C" NOT NULL,
+    "reference" TEXT COLLATE "C" NOT NULL,
+    "customer_id" TEXT COLLATE "C" NOT NULL,
+    "postings" TEXT COLLATE "C" NOT NULL,
+    "at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "journal_entries_event" ON "journal_entries" ("reference", "kind");
+CREATE INDEX "journal_entries_by_at" ON "journal_entries" ("at", "id");
+CREATE INDEX "journal_entries_by_customer_id_at" ON "journal_entries" ("customer_id", "at", "id");
+
+CREATE TABLE "plan_versions" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "digest" TEXT COLLATE "C" NOT NULL,
+    "terms" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+
+CREATE TABLE "ledger_methods" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "card" TEXT COLLATE "C" NOT NULL,
+    "customer" TEXT COLLATE "C",
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "ledger_methods_by_customer_created_at" ON "ledger_methods" ("customer", "created_at", "id");
+
+CREATE TABLE "ledger_setup_intents" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "secret_hash" TEXT COLLATE "C" NOT NULL,
+    "customer" TEXT COLLATE "C" NOT NULL,
+    "method_id" TEXT COLLATE "C",
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "ledger_setup_intents_by_created_at" ON "ledger_setup_intents" ("created_at", "id");
+
+CREATE TABLE "ledger_invoices" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "customer" TEXT COLLATE "C" NOT NULL,
+    "amount_due" BIGINT NOT NULL,
+    "currency" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+
+CREATE TABLE "ledger_charges" (
+    "key" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "invoice_id" TEXT COLLATE "C" NOT NULL,
+    "method_id" TEXT COLLATE "C" NOT NULL,
+    "outcome" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "key");

@@ -1,0 +1,231 @@
+CREATE TABLE "customers" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT,
+    "user_id" TEXT,
+    "email" TEXT NOT NULL,
+    "name" TEXT,
+    "currency" TEXT NOT NULL,
+    "balance" INTEGER NOT NULL,
+    "credit_balance" INTEGER NOT NULL,
+    "default_payment_method_id" TEXT,
+    "delinquent" INTEGER NOT NULL CHECK ("delinquent" IN (0, 1)),
+    "provider" TEXT NOT NULL,
+    "provider_id" TEXT,
+    "created_at" INTEGER NOT NULL,
+    "updated_at" INTEGER NOT NULL,
+    "invoice_prefix" TEXT NOT NULL,
+    "invoice_count" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX "customers_platform" ON "customers" ("platform_id") WHERE "platform_id" IS NOT NULL;
+CREATE UNIQUE INDEX "customers_user" ON "customers" ("user_id") WHERE "user_id" IS NOT NULL;
+CREATE UNIQUE INDEX "customers_invoice_prefix" ON "customers" ("invoice_prefix");
+CREATE UNIQUE INDEX "customers_provider" ON "customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
+CREATE INDEX "customers_by_created_at" ON "customers" ("created_at", "id");
+
+CREATE TABLE "subscriptions" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT,
+    "customer_id" TEXT NOT NULL,
+    "user_id" TEXT,
+    "tier" TEXT NOT NULL,
+    "plan_id" TEXT NOT NULL,
+    "price_id" TEXT NOT NULL,
+    "quantity" INTEGER NOT NULL,
+    "status" TEXT NOT NULL,
+    "amount" INTEGER NOT NULL,
+    "currency" TEXT NOT NULL,
+    "interval" TEXT NOT NULL,
+    "anchor" INTEGER NOT NULL,
+    "current_period_start" INTEGER NOT NULL,
+    "current_period_end" INTEGER NOT NULL,
+    "trial_start" INTEGER,
+    "trial_ends_at" INTEGER,
+    "cancel_at_period_end" INTEGER NOT NULL CHECK ("cancel_at_period_end" IN (0, 1)),
+    "cancel_at" INTEGER,
+    "canceled_at" INTEGER,
+    "ended_at" INTEGER,
+    "cancellation_reason" TEXT,
+    "pending_change" TEXT,
+    "default_payment_method_id" TEXT,
+    "latest_invoice_id" TEXT,
+    "provider" TEXT NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "updated_at" INTEGER NOT NULL,
+    "plan_version" INTEGER NOT NULL,
+    "billed_amount" INTEGER NOT NULL,
+    "price_changed_at" INTEGER NOT NULL,
+    "upgraded_at" INTEGER,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX "subscriptions_live" ON "subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
+CREATE INDEX "subscriptions_by_customer_id_created_at" ON "subscriptions" ("customer_id", "created_at", "id");
+CREATE INDEX "subscriptions_by_platform_id_created_at" ON "subscriptions" ("platform_id", "created_at", "id");
+CREATE INDEX "subscriptions_by_status_created_at" ON "subscriptions" ("status", "created_at", "id");
+
+CREATE TABLE "invoices" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "number" TEXT,
+    "platform_id" TEXT,
+    "customer_id" TEXT NOT NULL,
+    "subscription_id" TEXT,
+    "status" TEXT NOT NULL,
+    "billing_reason" TEXT NOT NULL,
+    "currency" TEXT NOT NULL,
+    "period_start" INTEGER NOT NULL,
+    "period_end" INTEGER NOT NULL,
+    "subtotal" INTEGER NOT NULL,
+    "discount_total" INTEGER NOT NULL,
+    "tax_total" INTEGER NOT NULL,
+    "total" INTEGER NOT NULL,
+    "credits_applied" INTEGER NOT NULL,
+    "balance_applied" INTEGER NOT NULL,
+    "amount_due" INTEGER NOT NULL,
+    "amount_paid" INTEGER NOT NULL,
+    "amount_remaining" INTEGER NOT NULL,
+    "attempt_count" INTEGER NOT NULL,
+    "next_payment_attempt_at" INTEGER,
+    "finalized_at" INTEGER,
+    "paid_at" INTEGER,
+    "voided_at" INTEGER,
+    "marked_uncollectible_at" INTEGER,
+    "hosted_invoice_url" TEXT,
+    "provider" TEXT NOT NULL,
+    "provider_id" TEXT,
+    "created_at" INTEGER NOT NULL,
+    "updated_at" INTEGER NOT NULL,
+    "lines" TEXT NOT NULL,
+    "applied_credits" TEXT NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX "invoices_number" ON "invoices" ("number") WHERE "number" IS NOT NULL;
+CREATE UNIQUE INDEX "invoices_provider" ON "invoices" ("provider_id") WHERE "provider_id" IS NOT NULL;
+CREATE INDEX "invoices_by_customer_id_created_at" ON "invoices" ("customer_id", "created_at", "id");
+CREATE INDEX "invoices_by_customer_id_status_created_at" ON "invoices" ("customer_id", "status", "created_at", "id");
+CREATE INDEX "invoices_by_subscription_id_created_at_if_status" ON "invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "invoices_by_next_payment_attempt_at_if_status_if_next__bc2fda07" ON "invoices" ("next_payment_attempt_at", "id") WHERE "status" = 'open' AND "next_payment_attempt_at" IS NOT NULL;
+
+CREATE TABLE "payment_attempts" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "invoice_id" TEXT NOT NULL,
+    "customer_id" TEXT NOT NULL,
+    "number" INTEGER NOT NULL,
+    "payment_method_id" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "decline_code" TEXT,
+    "is_hard" INTEGER NOT NULL CHECK ("is_hard" IN (0, 1)),
+    "created_at" INTEGER NOT NULL,
+    "updated_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX "payment_attempts_number" ON "payment_attempts" ("invoice_id", "number");
+CREATE UNIQUE INDEX "payment_attempts_open" ON "payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
+CREATE INDEX "payment_attempts_by_invoice_id_created_at" ON "payment_attempts" ("invoice_id", "created_at", "id");
+CREATE INDEX "payment_attempts_by_updated_at_if_status" ON "payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
+
+CREATE TABLE "billing_operations" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "subscription_id" TEXT NOT NULL,
+    "customer_id" TEXT NOT NULL,
+    "kind" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "invoice_id" TEXT NOT NULL,
+    "tier" TEXT NOT NULL,
+    "plan_version" INTEGER NOT NULL,
+    "interval" TEXT NOT NULL,
+    "quantity" INTEGER NOT NULL,
+    "billed_amount" INTEGER NOT NULL,
+    "at" INTEGER NOT NULL,
+    "restarts_period" INTEGER NOT NULL CHECK ("restarts_period" IN (0, 1)),
+    "failure" TEXT,
+    "decline_code" TEXT,
+    "expires_at" INTEGER NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "updated_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX "billing_operations_open" ON "billing_operations" ("subscription_id") WHERE "status" IN ('running', 'waiting');
+CREATE UNIQUE INDEX "billing_operations_invoice" ON "billing_operations" ("invoice_id");
+CREATE INDEX "billing_operations_by_expires_at_if_status" ON "billing_operations" ("expires_at", "id") WHERE "status" IN ('running', 'waiting');
+CREATE INDEX "billing_operations_by_updated_at_if_status" ON "billing_operations" ("updated_at", "id") WHERE "status" = 'running';
+
+CREATE TABLE "credit_grants" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "customer_id" TEXT NOT NULL,
+    "platform_id" TEXT,
+    "amount" INTEGER NOT NULL,
+    "remaining" INTEGER NOT NULL,
+    "currency" TEXT NOT NULL,
+    "description" TEXT NOT NULL,
+    "category" TEXT NOT NULL,
+    "priority" INTEGER NOT NULL,
+    "effective_at" INTEGER NOT NULL,
+    "expires_at" INTEGER,
+    "status" TEXT NOT NULL,
+    "created_by" TEXT NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "credit_grants_by_customer_id_created_at" ON "credit_grants" ("customer_id", "created_at", "id");
+CREATE INDEX "credit_grants_by_customer_id_created_at_if_status" ON "credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "credit_grants_by_expires_at_if_status_if_expires_at" ON "credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
+
+CREATE TABLE "journal_entries" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "kind" TEXT NOT NULL,
+    "reference" TEXT NOT NULL,
+    "customer_id" TEXT NOT NULL,
+    "postings" TEXT NOT NULL,
+    "at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX "journal_entries_event" ON "journal_entries" ("reference", "kind");
+CREATE INDEX "journal_entries_by_at" ON "journal_entries" ("at", "id");
+CREATE INDEX "journal_entries_by_customer_id_at" ON "journal_entries" ("customer_id", "at", "id");
+
+CREATE TABLE "plan_versions" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "digest" TEXT NOT NULL,
+    "terms" TEXT NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE "ledger_methods" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "card" TEXT NOT NULL,
+    "customer" TEXT,
+    "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "ledger_methods_by_customer_created_at" ON "ledger_methods" ("customer", "created_at", "id");
+
+CREATE TABLE "ledger_setup_intents" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "secret_hash" TEXT NOT NULL,
+    "customer" TEXT NOT NULL,
+    "method_id" TEXT,
+    "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "ledger_setup_intents_by_created_at" ON "ledger_setup_intents" ("created_at", "id");
+
+CREATE TABLE "ledger_invoices" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "customer" TEXT NOT NULL,
+    "amount_due" INTEGER NOT NULL,
+    "currency" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE "ledger_charges" (
+    "key" TEXT NOT NULL PRIMARY KEY,
+    "invoice_id" TEXT NOT NULL,
+    "method_id" TEXT NOT NULL,
+    "outcome" TEXT NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "key");
