@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use core_domain::kernel::{Cipher, Context, Entropy, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
+use core_domain::use_case::billing::ledger;
 use core_domain::use_case::cli::remove_expired_plans;
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::registry::deployment::fail_stuck;
@@ -49,7 +50,7 @@ const SHORT_LIVED: [(&str, RemoveSlice); 7] = [
 ];
 
 /// Records that last for hours or days.
-const LONG_LIVED: [(&str, RemoveSlice); 5] = [
+const LONG_LIVED: [(&str, RemoveSlice); 6] = [
     ("stored responses", |uow, limit| {
         Box::pin(remove_expired_answers(uow, limit))
     }),
@@ -64,6 +65,9 @@ const LONG_LIVED: [(&str, RemoveSlice); 5] = [
     }),
     ("webhook messages", |uow, limit| {
         Box::pin(remove_ended_deliveries(uow, limit))
+    }),
+    ("setup intents", |uow, limit| {
+        Box::pin(ledger::remove_expired_intents(uow, limit))
     }),
 ];
 

@@ -26,6 +26,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             Code::InvalidState,
             Code::OperationInProgress,
         ])
+        .if_match()
         .writes(with(billing, override_terms)),
         post("/operator/subscriptions/{id}/trial", "startTrial")
             .summary("Starts or extends the trial of a subscription.")
@@ -38,6 +39,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
                 Code::InvalidState,
                 Code::OperationInProgress,
             ])
+            .if_match()
             .writes(with(billing, start_trial)),
     ]
 }

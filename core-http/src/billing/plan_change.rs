@@ -48,6 +48,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .refuses(PROVIDER_CODES)
             .refuses(CHANGE_CODES)
             .refuses(&[Code::TierUnchanged, Code::PreviewExpired])
+            .if_match()
             .writes_then(billing, begin, finish),
         get("/subscription/proration-preview", "previewTierChange")
             .alias(prefixed!("/subscription/proration-preview"))
@@ -88,6 +89,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .refuses(PROVIDER_CODES)
             .refuses(CHANGE_CODES)
             .refuses(&[Code::TierUnchanged])
+            .if_match()
             .writes_then(billing, begin_update, finish),
     ]
 }

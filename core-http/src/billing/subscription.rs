@@ -59,6 +59,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
                 Code::InvalidState,
                 Code::OperationInProgress,
             ])
+            .if_match()
             .writes(cancel_own),
         post("/subscriptions", "createUserSubscription")
             .summary("Subscribes a user to a price.")
@@ -80,6 +81,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .summary("Cancels a subscription at once, or with its current period.")
             .description("One that has ended stays as it is.")
             .refuses(&[Code::NotFound, Code::OperationInProgress])
+            .if_match()
             .writes(cancel),
     ]
 }

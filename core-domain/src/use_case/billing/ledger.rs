@@ -2,6 +2,7 @@
 //! records, as a real provider does, and is called only through the port [`Payments`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -9,7 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::access::{all_unowned, unaudited, unowned_records};
 use crate::billing::{
     LedgerCharge, LedgerChargeQuery, LedgerInvoice, LedgerInvoiceStatus, LedgerMethod,
-    LedgerMethodQuery, LedgerOutcome, LedgerSetupIntent, PaymentProvider, TestCard,
+    LedgerMethodQuery, LedgerOutcome, LedgerSetupIntent, LedgerSetupIntentQuery, PaymentProvider,
+    TestCard,
 };
 use crate::kernel::{
     Entropy, Error, Result, Secret, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
@@ -19,6 +21,7 @@ use crate::port::{
     PaymentsError, ProviderEvent, ProviderInvoice, ProviderInvoiceStatus, ProviderMethod,
     ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, transact,
 };
+use crate::use_case::shared::remove_first;
 
 /// The number of hexadecimal digits of an id after its prefix.
 const ID_DIGITS: usize = 32;
@@ -385,6 +388,19 @@ fn to_invoice(invoice: &LedgerInvoice, last_charge: Option<Collected>) -> Provid
         currency: invoice.currency,
         last_charge,
     }
+}
+
+/// The time after which a setup intent can no longer be used.
+const INTENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Removes at most `limit` setup intents that can no longer be used. Returns the number of removed intents; 0 means that
+/// none is left.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn remove_expired_intents(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+    let expired = LedgerSetupIntentQuery::Before(uow.now().await?.minus(INTENT_LIFETIME));
+    remove_first::<LedgerSetupIntent>(uow, &expired, limit).await
 }
 
 /// Stores a setup intent. A repeated request replaces the secret, of which only the digest is stored.

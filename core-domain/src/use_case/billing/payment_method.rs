@@ -3,7 +3,9 @@
 use super::Billing;
 use super::charge::{self, payments_error, provider_customer};
 use super::subscription_state::open_invoices;
-use crate::access::{CustomerScope, SystemScope, audited, authorize_customer, unowned_records};
+use crate::access::{
+    CustomerScope, SystemScope, audited, authorize_customer, ensure_below, unowned_records,
+};
 use crate::billing::{
     Customer, CustomerQuery, PaymentMethod, PaymentMethodType, Subscription, SubscriptionQuery,
     SubscriptionStatus,
@@ -16,6 +18,11 @@ use crate::port::{Mode, OpKey, ProviderMethod, Store, UnitOfWork, transact};
 
 /// The kind of record that a missing payment method is reported as.
 pub(super) const PAYMENT_METHOD: &str = "payment method";
+
+/// The largest number of payment methods of a customer.
+const MAX_METHODS: u32 = 20;
+
+const TOO_MANY_METHODS: &str = "The customer has 20 payment methods. Detach one first.";
 
 /// The most subscriptions of a customer that are looked at.
 const MAX_SUBSCRIPTIONS: u32 = 100;
@@ -119,6 +126,7 @@ async fn find_customer<G: PermissionType>(
 /// # Errors
 /// - `NOT_FOUND` if there is no such method.
 /// - `CONFLICT` if it is attached to another customer.
+/// - `LIMIT_REACHED` if the customer has 20 payment methods.
 /// - `PAYMENT_REQUIRED` if the issuer refuses the card.
 /// - `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
 pub async fn attach(
@@ -180,6 +188,12 @@ async fn attach_to(
             "The payment method belongs to another customer.",
         )),
         None => {
+            let known = payments
+                .methods(&provider_id)
+                .await
+                .map_err(payments_error)?;
+            let known = u64::try_from(known.len()).unwrap_or(u64::MAX);
+            ensure_below(known, MAX_METHODS, TOO_MANY_METHODS)?;
             let attached = payments.attach(key, id, &provider_id).await;
             attached.map_err(payments_error)
         }

@@ -224,7 +224,7 @@ pub(super) async fn run(
         First::New(work) | First::Resumed(work) => work,
     };
     let detached = Detached {
-        domain: cx.domain.clone(),
+        domain: cx.domain.without_conditions(),
         app: Arc::clone(&cx.app),
     };
     let second = (parts.second)(detached, work, cx.success);

@@ -17,7 +17,14 @@ use crate::world::server::{Server, options};
 use crate::world::{Answer, SERVICE_KEY, World, iam_config};
 
 /// The services that the gateway of these tests has.
-const SERVICES: [&str; 5] = ["iam", "registry", "provisioning", "cli", "stacks"];
+const SERVICES: [&str; 6] = [
+    "iam",
+    "registry",
+    "provisioning",
+    "cli",
+    "billing",
+    "stacks",
+];
 
 /// Returns a gateway in front of every service. The stack registry is reached over HTTP.
 async fn gateway(world: &World) -> (Gateway, Server) {
@@ -34,6 +41,10 @@ async fn gateway(world: &World) -> (Gateway, Server) {
             InProcess::service(world.provisioning.0.clone()),
         )
         .with(SuiteService::Cli, InProcess::service(world.cli.0.clone()))
+        .with(
+            SuiteService::Billing,
+            InProcess::service(world.billing.0.clone()),
+        )
         .with(SuiteService::Stacks, stacks);
     let app = &world.app;
     let ports = Ports {

@@ -160,7 +160,7 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
         true
     })
     .await;
-    assert_eq!(checked, 100);
+    assert_eq!(checked, 109);
 }
 
 /// The ids in bodies and queries of the endpoints for persons.
@@ -332,6 +332,6 @@ fn the_openapi_document_names_the_permission_of_every_endpoint() {
             }
         }
     }
-    assert_eq!(count, 117);
+    assert_eq!(count, 137);
     assert_eq!(permission::EntityWrite::PERMISSION.as_str(), "entity:write");
 }

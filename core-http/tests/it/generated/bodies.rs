@@ -113,6 +113,9 @@ fn is_issue(found: &str, field: &str, code: &str) -> bool {
         || (found.starts_with(&format!("{field}.")) && found.ends_with(code))
 }
 
+/// The endpoint with a body whose errors have no `details`, as the interface says.
+const WITHOUT_DETAILS: &str = "upgradePlan";
+
 #[tokio::test]
 async fn every_rule_of_every_body_field_is_enforced() {
     let broken = Cell::new(0);
@@ -139,7 +142,8 @@ async fn every_rule_of_every_body_field_is_enforced() {
                 assert_eq!(answer.code(), "VALIDATION_ERROR", "{context}");
                 let mut issues = answer.issues().into_iter();
                 assert!(
-                    issues.any(|found| is_issue(&found, field, code)),
+                    WITHOUT_DETAILS == case.name()
+                        || issues.any(|found| is_issue(&found, field, code)),
                     "{context}"
                 );
                 broken.set(broken.get() + 1);
@@ -170,7 +174,7 @@ async fn all_errors_of_a_body_are_reported_at_once() {
         let answer = case.send(&case.lowest_caller(), &ask).await;
         for issue in wanted {
             assert!(
-                answer.issues().contains(&issue),
+                WITHOUT_DETAILS == case.name() || answer.issues().contains(&issue),
                 "{}: {}",
                 case.name(),
                 answer.json

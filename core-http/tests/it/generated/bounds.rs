@@ -145,7 +145,7 @@ fn every_value_of_a_request_has_a_size_limit_in_its_schema() {
         assert!(found.is_empty(), "{found:#?}");
         documents += 1;
     }
-    assert_eq!(documents, 5);
+    assert_eq!(documents, 6);
 }
 
 #[test]

@@ -343,6 +343,7 @@ impl Fixture {
         let mut fixture = Self::with_platform(world).await;
         fixture.add_catalogue().await;
         fixture.add_people().await;
+        fixture.add_billing().await;
         fixture
     }
 
@@ -351,6 +352,7 @@ impl Fixture {
         let mut fixture = Self::with_platform(world).await;
         match service {
             "iam" => fixture.add_people().await,
+            "billing" => fixture.add_billing().await,
             _ => fixture.add_catalogue().await,
         }
         fixture
@@ -458,6 +460,20 @@ impl Fixture {
             ("onboardingId", started.text("onboardingId").to_owned()),
             ("version", "1.0.0".to_owned()),
             ("stackTemplateId", "web".to_owned()),
+        ]);
+    }
+
+    /// Adds a customer of the platform with a card and a paid subscription.
+    async fn add_billing(&mut self) {
+        let (world, platform) = (&self.world, &self.ids["platformId"]);
+        let customer = world.customer(platform).await;
+        let method = world.attach_card(&customer, "pm_card_visa").await;
+        let subscription = world.subscribe(platform, "starter").await.expect(201);
+        self.ids.extend([
+            ("customerId", customer),
+            ("paymentMethodId", method),
+            ("subscriptionId", subscription.id()),
+            ("invoiceId", subscription.text("latestInvoiceId").to_owned()),
         ]);
     }
 

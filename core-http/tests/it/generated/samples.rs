@@ -105,6 +105,11 @@ const REPLACED: &[(&str, &str)] = &[("deploymentId", "replacedId")];
 const PLAN: &str = r#"{"files": [{"path": "index.html", "size": 0,
     "digest": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}"#;
 
+/// The records of billing whose path parameter is `id`.
+const CUSTOMER: &[(&str, &str)] = &[("id", "customerId")];
+const SUBSCRIPTION: &[(&str, &str)] = &[("id", "subscriptionId")];
+const METHOD: &[(&str, &str)] = &[("id", "paymentMethodId")];
+
 const CONFIG_VERSION: &[(&str, &str)] = &[("version", "configVersion")];
 
 /// Returns the samples of all endpoints of all services. Add a line here for each new endpoint.
@@ -253,6 +258,44 @@ pub(super) fn samples() -> Vec<Sample> {
         ),
         sample("deletePlatformSecret", Admin).query("resourceId={workerId}"),
         sample("followLogs", Member).query("follow=false"),
+        // billing
+        sample("listPlans", SignedIn),
+        sample("createCustomer", Person).body(r#"{"userId": "{userId}", "platformId": null}"#),
+        sample("getCustomer", Member).using(CUSTOMER),
+        sample("updateCustomer", Admin).using(CUSTOMER),
+        sample("listCustomerSubscriptions", Member).using(CUSTOMER),
+        sample("listCustomerPaymentMethods", Member).using(CUSTOMER),
+        sample("getDefaultPaymentMethod", Member).using(CUSTOMER),
+        sample("listPaymentMethods", Member).query("platformId={platformId}"),
+        sample("createSetupIntent", Admin),
+        sample("attachPaymentMethod", Admin).using(METHOD),
+        sample("detachPaymentMethod", Admin)
+            .using(METHOD)
+            .before(&[("DELETE", "/subscriptions/{subscriptionId}")]),
+        sample("getPaymentMethod", Member).using(METHOD),
+        sample("setDefaultPaymentMethod", Admin).using(METHOD),
+        sample("getSubscription", Member).query("platformId={platformId}"),
+        sample("createSubscription", Admin)
+            .body(r#"{"trialDays": null, "paymentMethodId": null}"#)
+            .before(&[("DELETE", "/subscriptions/{subscriptionId}")]),
+        sample("cancelSubscription", Admin),
+        sample("changeTier", Admin).body(r#"{"tier": "growth", "prorationDate": null, "effective": "auto"}"#),
+        sample("previewTierChange", Member).query("platformId={platformId}&tier=growth"),
+        sample("upgradePlan", Admin).body(r#"{"planId": "growth", "paymentMethodId": "pm_card_visa"}"#),
+        sample("createUserSubscription", Operator)
+            .body(r#"{"priceId": "price_starter_month", "paymentMethodId": "pm_card_visa"}"#),
+        sample("getSubscriptionById", Member).using(SUBSCRIPTION),
+        sample("updateSubscription", Admin)
+            .using(SUBSCRIPTION)
+            .body(r#"{"priceId": null, "quantity": 2, "paymentMethodId": null}"#),
+        sample("cancelSubscriptionById", Admin).using(SUBSCRIPTION),
+        sample("listInvoices", Member).query("platformId={platformId}"),
+        sample("getInvoice", Member),
+        sample("grantCredit", Operator).body(r#"{"expiresAt": null}"#),
+        sample("overrideSubscription", Operator)
+            .using(SUBSCRIPTION)
+            .body(r#"{"tier": "scale", "trialEndsAt": null}"#),
+        sample("startTrial", Operator).using(SUBSCRIPTION),
         // stack registry
         sample("listStackTemplates", SignedIn),
         sample("createStackTemplate", Operator).body(r#"{"name": "brand-new"}"#),

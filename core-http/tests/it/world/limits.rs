@@ -11,7 +11,7 @@ use super::{Api, World, send_concurrently, services_of};
 
 impl World {
     /// Returns every service over the same store, with these limits.
-    pub(crate) fn services_with(&self, limits: Limits) -> [Api; 5] {
+    pub(crate) fn services_with(&self, limits: Limits) -> [Api; 6] {
         let mut app = App::clone(&self.app);
         app.options.limits = Arc::new(limits);
         services_of(&Arc::new(app), &self.provider, CliConfig::default())
@@ -25,6 +25,7 @@ impl World {
             self.iam,
             self.provisioning,
             self.cli,
+            self.billing,
             self.stacks,
         ] = services;
         self

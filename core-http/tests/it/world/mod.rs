@@ -4,6 +4,7 @@ mod announcer;
 mod api;
 mod api_keys;
 mod archives;
+mod billing;
 mod callers;
 mod devices;
 mod domains;
@@ -13,6 +14,7 @@ mod looks;
 mod mails;
 mod organizations;
 mod passkeys;
+mod payments;
 mod provider;
 mod records;
 pub(crate) mod reference;
@@ -26,11 +28,14 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use core_domain::billing::PlanCatalog;
 use core_domain::gateway::TrustedProxies;
 use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Timestamp};
 use core_domain::port::{Infrastructure, Persisted, Within, transact};
 use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
+use core_domain::use_case::billing::Billing;
+use core_domain::use_case::billing::ledger::Ledger;
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, NoSupervisor, Outcome, Worker};
 use core_domain::use_case::registry::deployment::fail_stuck;
@@ -59,6 +64,7 @@ pub(crate) use core_testkit::{Backend, JobCommand, manual_clock};
 pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
+pub(crate) use payments::PaymentFault;
 pub(crate) use provider::no_answer_error;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
@@ -77,6 +83,7 @@ pub(crate) struct World {
     pub(crate) iam: Api,
     pub(crate) provisioning: Api,
     pub(crate) cli: Api,
+    pub(crate) billing: Api,
     pub(crate) stacks: Api,
     pub(crate) provider: MemoryInfrastructure,
     pub(crate) dns: MemoryDns,
@@ -114,7 +121,7 @@ pub(crate) fn iam_config() -> IamConfig {
 }
 
 /// Creates every service of an application, in the order of [`World::services`].
-fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfig) -> [Api; 5] {
+fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfig) -> [Api; 6] {
     let shared = || Arc::clone(app);
     let provider = Arc::new(provider.clone());
     [
@@ -122,8 +129,18 @@ fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfi
         Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
         Api(core_http::provisioning::service(shared()).unwrap()),
         Api(core_http::cli::service(shared(), text_archives(), provider, config).unwrap()),
+        Api(core_http::billing::service(shared(), &billing_over(app)).unwrap()),
         Api(core_http::stacks::service(shared()).unwrap()),
     ]
+}
+
+/// Returns the standard plans with the embedded payment provider over the store of an application.
+pub(crate) fn billing_over(app: &App) -> Arc<Billing> {
+    let (store, entropy) = (Arc::clone(&app.store), Arc::clone(&app.entropy));
+    Arc::new(Billing {
+        plans: PlanCatalog::default(),
+        payments: Arc::new(Ledger::new(store, entropy, true)),
+    })
 }
 
 impl World {
@@ -207,12 +224,14 @@ impl World {
         change(&mut app);
         let app = Arc::new(app);
         let provider = MemoryInfrastructure::default();
-        let [registry, iam, provisioning, cli, stacks] = services_of(&app, &provider, config);
+        let [registry, iam, provisioning, cli, billing, stacks] =
+            services_of(&app, &provider, config);
         Self {
             registry,
             iam,
             provisioning,
             cli,
+            billing,
             stacks,
             provider,
             dns,
@@ -261,12 +280,13 @@ impl World {
     }
 
     /// Returns every service.
-    pub(crate) fn services(&self) -> [&Api; 5] {
+    pub(crate) fn services(&self) -> [&Api; 6] {
         [
             &self.registry,
             &self.iam,
             &self.provisioning,
             &self.cli,
+            &self.billing,
             &self.stacks,
         ]
     }

@@ -1,0 +1,217 @@
+//! Charges: idempotency keys, lost responses and an unreachable provider.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::paying_platform;
+use crate::world::{Answer, PaymentFault, World, on_every_store, operator};
+
+const KEY: &str = "idempotency-key";
+
+/// Upgrades a platform with an idempotency key.
+async fn upgrade_with_key(world: &World, platform: &str, key: &str) -> Answer {
+    let body = json!({ "platformId": platform, "tier": "growth" });
+    let path = "/subscription/change-tier";
+    let headers = [(KEY, key)];
+    world
+        .billing
+        .send(&operator(), "POST", path, &headers, body)
+        .await
+}
+
+#[tokio::test]
+async fn a_lost_response_is_found_again_with_the_same_key_and_nothing_is_charged_twice() {
+    let world = World::new();
+    let (world, payments) = world.with_faulty_payments();
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    payments.fail_next(PaymentFault::AnswerLost);
+    let lost = upgrade_with_key(&world, &platform, "once").await;
+    lost.expect_error(502, "PAYMENT_OUTCOME_UNKNOWN");
+    assert_eq!(world.subscription_of(&platform).await["tier"], "starter");
+    let other = world.change_tier(&platform, "scale", json!({})).await;
+    other.expect_error(409, "OPERATION_IN_PROGRESS");
+    let found = upgrade_with_key(&world, &platform, "once")
+        .await
+        .expect(200);
+    assert_eq!(found.json["tier"], "growth");
+    let replayed = upgrade_with_key(&world, &platform, "once")
+        .await
+        .expect(200);
+    assert_eq!(replayed.header("idempotency-replayed"), "true");
+    assert_eq!(replayed.json, found.json);
+    // The first invoice and the upgrade.
+    assert_eq!(payments.charges().len(), 2);
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn an_unreachable_provider_undoes_the_change_which_can_be_repeated() {
+    let world = World::new();
+    let (world, payments) = world.with_faulty_payments();
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    payments.fail_next(PaymentFault::Unreachable);
+    let refused = upgrade_with_key(&world, &platform, "once").await;
+    refused.expect_error(502, "PAYMENT_PROVIDER_UNAVAILABLE");
+    assert_eq!(world.last_invoice(&platform).await["status"], "void");
+    world.assert_books_balance().await;
+    let done = upgrade_with_key(&world, &platform, "once")
+        .await
+        .expect(200);
+    assert_eq!(done.json["tier"], "growth");
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn a_declined_charge_is_the_stored_answer_of_its_key() {
+    let world = World::new();
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    world.tick(60);
+    let method = world
+        .attach_card(&customer, "pm_card_chargeCustomerFail")
+        .await;
+    let path = format!("/payment-methods/{method}/set-default");
+    let set = world
+        .billing
+        .post(&operator(), &path, json!({ "customerId": customer }))
+        .await;
+    let _ = set.expect(200);
+    let first = upgrade_with_key(&world, &platform, "once").await;
+    let first = first.expect_error(402, "PAYMENT_REQUIRED");
+    let again = upgrade_with_key(&world, &platform, "once").await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(
+        again.json["error"]["details"],
+        first.json["error"]["details"]
+    );
+    let reused = json!({ "platformId": platform, "tier": "scale" });
+    let path = "/subscription/change-tier";
+    let reused = world
+        .billing
+        .send(&operator(), "POST", path, &[(KEY, "once")], reused)
+        .await;
+    reused.expect_error(422, "IDEMPOTENCY_KEY_REUSED");
+}
+
+async fn sixteen_equal_requests_charge_once(world: World) {
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    let requests = (0..16).map(|_| upgrade_with_key(&world, &platform, "once"));
+    let answers = join_all(requests).await;
+    for answer in &answers {
+        let is_expected = answer.status == 200 || answer.code() == "IDEMPOTENCY_IN_PROGRESS";
+        assert!(is_expected, "{}", answer.json);
+    }
+    let last = upgrade_with_key(&world, &platform, "once")
+        .await
+        .expect(200);
+    assert_eq!(last.json["tier"], "growth");
+    let path = format!("/invoices?platformId={platform}");
+    let listed = world.billing.get(&operator(), &path).await;
+    assert_eq!(listed.json["pagination"]["total"], 2);
+    world.assert_books_balance().await;
+}
+
+async fn sixteen_invoices_never_use_a_credit_twice(world: World) {
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    let credit = json!({ "customerId": customer, "amount": 1000, "description": "Sorry" });
+    let credit = world
+        .billing
+        .post(&operator(), "/operator/credits", credit)
+        .await;
+    let _ = credit.expect(201);
+    world.tick(86_400);
+    let tiers = ["growth", "scale"].into_iter().cycle().take(16);
+    let changes = tiers.map(|tier| world.change_tier(&platform, tier, json!({})));
+    join_all(changes).await;
+    world.assert_books_balance().await;
+}
+
+on_every_store! {
+    sixteen_equal_requests_charge_once,
+    sixteen_invoices_never_use_a_credit_twice,
+}
+
+#[tokio::test]
+async fn a_user_is_subscribed_and_charged_or_nothing_is_kept() {
+    let world = World::new();
+    let person = world.sign_up("ada@example.org").await;
+    let subscribe = |method: &str| {
+        let body = json!({ "userId": person.user_id, "priceId": "price_starter_month",
+            "paymentMethodId": method, "quantity": 3 });
+        let billing = world.billing.clone();
+        async move { billing.post(&operator(), "/subscriptions", body).await }
+    };
+    for (method, reason) in [
+        ("pm_card_chargeDeclined", "card_declined"),
+        (
+            "pm_card_chargeDeclinedInsufficientFunds",
+            "insufficient_funds",
+        ),
+        ("pm_card_chargeCustomerFail", "card_declined"),
+        ("pm_card_authenticationRequired", "authentication_required"),
+    ] {
+        let refused = subscribe(method)
+            .await
+            .expect_error(402, "PAYMENT_REQUIRED");
+        assert_eq!(
+            refused.json["error"]["details"]["reason"], reason,
+            "{method}"
+        );
+        world.assert_books_balance().await;
+    }
+    subscribe("pm_unknown").await.expect_error(404, "NOT_FOUND");
+    let created = subscribe("pm_card_visa").await.expect(201);
+    assert_eq!(created.json["status"], "active");
+    assert_eq!(created.json["platformId"], Value::Null);
+    assert_eq!(created.json["amount"], 8700);
+    let customer = created.text("customerId");
+    let path = format!("/customers/{customer}/subscriptions");
+    let listed = world.billing.get(&operator(), &path).await;
+    assert_eq!(listed.json["data"].as_array().unwrap().len(), 1);
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn an_upgrade_with_a_new_card_returns_the_subscription_and_its_invoice() {
+    let world = World::new();
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    let upgrade = |plan: &str, method: &str, key: &str| {
+        let body = json!({ "platformId": platform, "planId": plan, "paymentMethodId": method,
+            "billingEmail": "money@example.org", "idempotencyKey": key });
+        let billing = world.billing.clone();
+        async move {
+            billing
+                .post(&operator(), "/api/billing/upgrade", body)
+                .await
+        }
+    };
+    let keys = ["1", "2", "3", "4"].map(|n| format!("00000000-0000-4000-8000-00000000000{n}"));
+    upgrade("platinum", "pm_card_visa", &keys[0])
+        .await
+        .expect_error(404, "NOT_FOUND");
+    upgrade("starter", "pm_card_visa", &keys[0])
+        .await
+        .expect_error(409, "CONFLICT");
+    let done = upgrade("growth", "pm_card_visa", &keys[1])
+        .await
+        .expect(200);
+    assert_eq!(done.json["status"], "active");
+    assert_eq!(done.json["subscription"]["tier"], "growth");
+    assert_eq!(done.json["invoice"]["status"], "paid");
+    assert_eq!(done.json["idempotencyKey"], keys[1]);
+    let again = upgrade("growth", "pm_card_visa", &keys[1])
+        .await
+        .expect(200);
+    assert_eq!(again.json, done.json);
+    let on_plan = upgrade("growth", "pm_card_visa", &keys[2]).await;
+    on_plan.expect_error(409, "ALREADY_ON_PLAN");
+    let action = upgrade("scale", "pm_card_authenticationRequired", &keys[3]).await;
+    let action = action.expect(200);
+    assert_eq!(action.json["status"], "requires_action");
+    assert!(action.json["clientSecret"].is_string());
+    assert_eq!(action.json["subscription"]["tier"], "growth");
+    world.assert_books_balance().await;
+}

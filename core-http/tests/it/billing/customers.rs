@@ -1,0 +1,115 @@
+//! Customers: one for each platform and user.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, admin, operator};
+
+const CUSTOMERS: &str = "/customers";
+
+#[tokio::test]
+async fn a_platform_and_a_user_have_one_customer_and_an_operators_has_neither() {
+    let world = World::new();
+    let platform = world.create_platform("engines").await;
+    let email = json!({ "email": "ada@example.org" });
+    let own = world
+        .billing
+        .post(&admin(&platform), CUSTOMERS, email.clone())
+        .await;
+    let own = own.expect(201);
+    assert_eq!(own.json["platformId"], platform);
+    for (field, expected) in [
+        ("currency", json!("usd")),
+        ("balance", json!(0)),
+        ("creditBalance", json!(0)),
+        ("delinquent", json!(false)),
+        ("provider", json!("ledger")),
+        ("providerId", Value::Null),
+        ("defaultPaymentMethodId", Value::Null),
+    ] {
+        assert_eq!(own.json[field], expected, "{field}");
+    }
+    let again = world
+        .billing
+        .post(&admin(&platform), CUSTOMERS, email.clone())
+        .await;
+    again.expect_error(409, "CUSTOMER_EXISTS");
+    let person = world.sign_up("bob@example.org").await;
+    let of_user = json!({ "email": "ada@example.org", "userId": person.user_id });
+    let of_user_again = of_user.clone();
+    let created = world.billing.post(&operator(), CUSTOMERS, of_user).await;
+    assert_eq!(created.expect(201).json["platformId"], Value::Null);
+    let refused = world
+        .billing
+        .post(&operator(), CUSTOMERS, of_user_again)
+        .await;
+    refused.expect_error(409, "CUSTOMER_EXISTS");
+    for _ in 0..2 {
+        let free = world
+            .billing
+            .post(&operator(), CUSTOMERS, email.clone())
+            .await;
+        let _ = free.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn a_customer_is_updated_and_its_name_can_be_cleared() {
+    let world = World::new();
+    let platform = world.create_platform("engines").await;
+    let customer = world.customer(&platform).await;
+    let path = format!("/customers/{customer}");
+    let body = json!({ "email": "New@Example.org", "name": "Engines Ltd" });
+    let updated = world.billing.patch(&admin(&platform), &path, body).await;
+    let updated = updated.expect(200);
+    assert_eq!(updated.json["email"], "new@example.org");
+    assert_eq!(updated.json["name"], "Engines Ltd");
+    let cleared = world
+        .billing
+        .patch(&admin(&platform), &path, json!({ "name": null }))
+        .await;
+    assert_eq!(cleared.expect(200).json["name"], Value::Null);
+    let bad = world
+        .billing
+        .patch(&admin(&platform), &path, json!({ "email": "nobody" }))
+        .await;
+    bad.expect_error(400, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn a_credit_needs_a_whole_positive_amount_of_the_customers_currency() {
+    let world = World::new();
+    let platform = world.create_platform("engines").await;
+    let customer = world.customer(&platform).await;
+    let grant = |change: Value| {
+        let mut body = json!({ "customerId": customer, "amount": 500, "description": "Sorry" });
+        for (field, value) in change.as_object().unwrap() {
+            body[field] = value.clone();
+        }
+        let billing = world.billing.clone();
+        async move { billing.post(&operator(), "/operator/credits", body).await }
+    };
+    for bad in [
+        json!({ "amount": 0 }),
+        json!({ "amount": 1.5 }),
+        json!({ "amount": -1 }),
+        json!({ "currency": "zzz" }),
+        json!({ "currency": "us" }),
+        json!({ "priority": 101 }),
+        json!({ "expiresAt": "2020-01-01T00:00:00Z" }),
+        json!({ "description": "" }),
+    ] {
+        grant(bad).await.expect_error(400, "VALIDATION_ERROR");
+    }
+    grant(json!({ "currency": "eur" }))
+        .await
+        .expect_error(409, "CURRENCY_MISMATCH");
+    grant(json!({ "customerId": "nobody" }))
+        .await
+        .expect_error(404, "NOT_FOUND");
+    let granted = grant(json!({ "category": "paid", "priority": 7 }))
+        .await
+        .expect(201);
+    assert_eq!(granted.json["status"], "active");
+    assert_eq!(granted.json["createdBy"], "service-key");
+    world.assert_books_balance().await;
+}

@@ -1,0 +1,47 @@
+//! Billing, beyond what the generated tests cover.
+
+mod access;
+mod charges;
+mod customers;
+mod examples;
+mod model;
+mod payment_methods;
+mod subscriptions;
+
+use core_domain::kernel::Clock;
+use serde_json::Value;
+
+use crate::world::{World, operator, platform_path};
+
+/// Creates a platform with a paid subscription and a card, and returns its id with that of its customer.
+async fn paying_platform(world: &World, tier: &str) -> (String, String) {
+    let (platform, customer) = platform_with_card(world).await;
+    let subscribed = world.subscribe(&platform, tier).await.expect(201);
+    assert_eq!(subscribed.json["status"], "active");
+    (platform, customer)
+}
+
+/// Creates a platform whose customer has a card, without a change of the time.
+async fn platform_with_card(world: &World) -> (String, String) {
+    let now = world.clock.now();
+    let platform = world.create_platform("engines").await;
+    let customer = world.customer(&platform).await;
+    world.attach_card(&customer, "pm_card_visa").await;
+    world.clock.set(now);
+    (platform, customer)
+}
+
+/// Returns the amounts of the lines of an invoice.
+fn line_amounts(invoice: &Value) -> Vec<i64> {
+    let lines = invoice["lines"].as_array().unwrap();
+    let amounts = lines.iter().map(|line| line["amount"].as_i64().unwrap());
+    amounts.collect()
+}
+
+impl World {
+    /// Returns the record of a platform.
+    async fn platform(&self, id: &str) -> Value {
+        let path = platform_path(id, "");
+        self.registry.get(&operator(), &path).await.expect(200).json
+    }
+}

@@ -1,0 +1,144 @@
+//! Records of billing, and the rules that hold for all of them at any time.
+
+use std::collections::BTreeMap;
+
+use core_domain::billing::{
+    Account, CreditGrant, CreditGrantQuery, Currency, Customer, CustomerQuery, Invoice,
+    InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, TrialBalance,
+};
+use core_domain::kernel::{CustomerId, Record, Stored, Timestamp};
+use core_domain::port::{Mode, Persisted, Within};
+use core_domain::testing::RecordKey;
+use serde_json::{Value, json};
+
+use super::{Answer, World, operator};
+
+/// The most records of a kind that a test creates.
+const MAX_RECORDS: u32 = 10_000;
+
+impl World {
+    /// Creates the customer of a platform and returns its id.
+    pub(crate) async fn customer(&self, platform: &str) -> String {
+        let body = json!({ "platformId": platform, "email": "billing@example.org" });
+        let created = self.billing.post(&operator(), "/customers", body).await;
+        created.expect(201).id()
+    }
+
+    /// Attaches a test card to a customer and returns the id of the payment method.
+    pub(crate) async fn attach_card(&self, customer: &str, card: &str) -> String {
+        let path = format!("/payment-methods/{card}/attach");
+        let body = json!({ "customerId": customer });
+        let attached = self.billing.post(&operator(), &path, body).await;
+        attached.expect(200).id()
+    }
+
+    /// Subscribes a platform to a monthly plan without a trial.
+    pub(crate) async fn subscribe(&self, platform: &str, tier: &str) -> Answer {
+        let body = json!({ "platformId": platform, "tier": tier, "trialDays": 0,
+            "billingEmail": "billing@example.org" });
+        self.billing.post(&operator(), "/subscription", body).await
+    }
+
+    /// Changes the plan of a platform, as an operator.
+    pub(crate) async fn change_tier(&self, platform: &str, tier: &str, more: Value) -> Answer {
+        let mut body = json!({ "platformId": platform, "tier": tier });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            body[field] = value.clone();
+        }
+        let path = "/subscription/change-tier";
+        self.billing.post(&operator(), path, body).await
+    }
+
+    /// Returns the subscription of a platform.
+    pub(crate) async fn subscription_of(&self, platform: &str) -> Value {
+        let path = format!("/subscription?platformId={platform}");
+        self.billing.get(&operator(), &path).await.expect(200).json
+    }
+
+    /// Returns the newest invoice of a platform's subscription with its lines.
+    pub(crate) async fn last_invoice(&self, platform: &str) -> Value {
+        let subscription = self.subscription_of(platform).await;
+        let id = subscription["latestInvoiceId"].as_str().unwrap();
+        let path = format!("/invoices/{id}");
+        self.billing.get(&operator(), &path).await.expect(200).json
+    }
+
+    /// Sets the clock to an instant in RFC 3339 form.
+    pub(crate) fn set_time(&self, at: &str) {
+        self.clock.set(Timestamp::parse_rfc3339(at).unwrap());
+    }
+
+    /// Returns the first records of a query, of any tenant.
+    pub(crate) async fn all<R: Persisted + Record>(&self, query: &R::Query) -> Vec<Stored<R>> {
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let repository = R::repository(uow.repositories(RecordKey::for_tests()));
+        let found = repository.list(Within::Installation, query, MAX_RECORDS);
+        found.await.unwrap()
+    }
+
+    /// Asserts that the journal balances, and that balances, credits and invoices are projections of it. Returns the
+    /// sums of all accounts.
+    pub(crate) async fn assert_books_balance(&self) -> TrialBalance {
+        let mut sums = BTreeMap::<CustomerId, TrialBalance>::new();
+        let mut total = TrialBalance::default();
+        for stored in self.all::<JournalEntry>(&JournalEntryQuery::All).await {
+            let entry = stored.entry().unwrap();
+            sums.entry(stored.customer_id.clone())
+                .or_default()
+                .add_entry(&entry);
+            total.add_entry(&entry);
+            assert_eq!(total.unbalanced(), None);
+        }
+        for customer in self.all::<Customer>(&CustomerQuery::All).await {
+            let own = sums.remove(&customer.id).unwrap_or_default();
+            self.assert_customer_matches(&customer, &own).await;
+        }
+        assert!(sums.is_empty());
+        total
+    }
+
+    async fn assert_customer_matches(&self, customer: &Customer, own: &TrialBalance) {
+        let sum = |account| own.sum(Currency::USD, account);
+        assert_eq!(sum(Account::Balance), i128::from(customer.balance));
+        assert_eq!(-sum(Account::Credits), i128::from(customer.credit_balance));
+        let credits = CreditGrantQuery::Of(customer.id.clone());
+        let credits = self.all::<CreditGrant>(&credits).await;
+        let left: i64 = credits.iter().map(|credit| credit.remaining).sum();
+        assert_eq!(left, customer.credit_balance);
+        assert!(credits.iter().all(|credit| credit.remaining >= 0));
+        let of_customer = InvoiceQuery::Of {
+            customer_id: customer.id.clone(),
+            status: None,
+        };
+        let invoices = self.all::<Invoice>(&of_customer).await;
+        let remaining: i64 = invoices
+            .iter()
+            .filter(|invoice| invoice.status == InvoiceStatus::Open)
+            .map(|invoice| invoice.amount_remaining)
+            .sum();
+        assert_eq!(sum(Account::Receivable), i128::from(remaining));
+        invoices.iter().for_each(|invoice| assert_adds_up(invoice));
+        let mut numbers: Vec<_> = invoices.iter().filter_map(|i| i.number.clone()).collect();
+        numbers.sort_unstable();
+        let prefix = &customer.invoice_prefix;
+        let expected = (1..=numbers.len()).map(|number| format!("{prefix}-{number:06}"));
+        assert_eq!(numbers, expected.collect::<Vec<_>>());
+    }
+}
+
+/// Asserts that the amounts of an invoice follow from its lines and from each other.
+fn assert_adds_up(invoice: &Invoice) {
+    let lines: i64 = invoice.lines.iter().map(|line| line.amount).sum();
+    assert_eq!(invoice.subtotal, lines);
+    let total = invoice.subtotal - invoice.discount_total + invoice.tax_total;
+    assert_eq!(invoice.total, total);
+    let due = total - invoice.credits_applied - invoice.balance_applied;
+    assert_eq!(invoice.amount_due, due);
+    assert!(due >= 0);
+    let open = matches!(invoice.status, InvoiceStatus::Open | InvoiceStatus::Paid);
+    if open {
+        assert_eq!(invoice.amount_paid + invoice.amount_remaining, due);
+    } else {
+        assert_eq!(invoice.amount_remaining, 0);
+    }
+}

@@ -1,0 +1,190 @@
+//! A payment provider that fails on demand.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use core_domain::billing::{PaymentProvider, PlanCatalog};
+use core_domain::kernel::Timestamp;
+use core_domain::port::{
+    Cause, Close, Collected, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
+    ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent, PushedInvoice,
+    WebhookError,
+};
+use core_domain::use_case::billing::Billing;
+use core_domain::use_case::billing::ledger::Ledger;
+
+use super::{Api, World};
+
+/// How a call of the provider fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PaymentFault {
+    /// The provider cannot be reached, so nothing happens.
+    Unreachable,
+    /// The provider charges the invoice, and its response is lost.
+    AnswerLost,
+}
+
+/// The ledger, whose next charges fail as a test demands.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultyPayments {
+    ledger: Ledger,
+    faults: Arc<Mutex<Vec<PaymentFault>>>,
+    charges: Arc<Mutex<Vec<String>>>,
+}
+
+impl FaultyPayments {
+    /// Makes the next charge fail.
+    pub(crate) fn fail_next(&self, fault: PaymentFault) {
+        self.faults.lock().unwrap().push(fault);
+    }
+
+    /// Returns the keys of all charges that reached the provider.
+    pub(crate) fn charges(&self) -> Vec<String> {
+        self.charges.lock().unwrap().clone()
+    }
+}
+
+impl World {
+    /// Replaces the payment provider by one that fails on demand.
+    pub(crate) fn with_faulty_payments(mut self) -> (Self, FaultyPayments) {
+        let payments = FaultyPayments {
+            ledger: Ledger::new(
+                Arc::clone(&self.app.store),
+                Arc::clone(&self.app.entropy),
+                true,
+            ),
+            faults: Arc::default(),
+            charges: Arc::default(),
+        };
+        let billing = Arc::new(Billing {
+            plans: PlanCatalog::default(),
+            payments: Arc::new(payments.clone()),
+        });
+        let service = core_http::billing::service(Arc::clone(&self.app), &billing);
+        self.billing = Api(service.unwrap());
+        (self, payments)
+    }
+}
+
+#[async_trait]
+impl Payments for FaultyPayments {
+    fn provider(&self) -> PaymentProvider {
+        self.ledger.provider()
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    fn publishable_key(&self) -> Option<String> {
+        None
+    }
+
+    async fn ensure_customer(
+        &self,
+        key: &OpKey,
+        customer: &PayingCustomer,
+    ) -> Result<String, PaymentsError> {
+        self.ledger.ensure_customer(key, customer).await
+    }
+
+    async fn update_customer(
+        &self,
+        key: &OpKey,
+        id: &str,
+        customer: &PayingCustomer,
+    ) -> Result<(), PaymentsError> {
+        self.ledger.update_customer(key, id, customer).await
+    }
+
+    async fn create_setup_intent(
+        &self,
+        key: &OpKey,
+        customer: &str,
+    ) -> Result<ProviderSetupIntent, PaymentsError> {
+        self.ledger.create_setup_intent(key, customer).await
+    }
+
+    async fn methods(&self, customer: &str) -> Result<Vec<ProviderMethod>, PaymentsError> {
+        self.ledger.methods(customer).await
+    }
+
+    async fn method(&self, id: &str) -> Result<Option<ProviderMethod>, PaymentsError> {
+        self.ledger.method(id).await
+    }
+
+    async fn attach(
+        &self,
+        key: &OpKey,
+        method: &str,
+        customer: &str,
+    ) -> Result<ProviderMethod, PaymentsError> {
+        self.ledger.attach(key, method, customer).await
+    }
+
+    async fn detach(&self, key: &OpKey, method: &str) -> Result<ProviderMethod, PaymentsError> {
+        self.ledger.detach(key, method).await
+    }
+
+    async fn set_default(
+        &self,
+        key: &OpKey,
+        customer: &str,
+        method: &str,
+    ) -> Result<(), PaymentsError> {
+        self.ledger.set_default(key, customer, method).await
+    }
+
+    async fn push_invoice(
+        &self,
+        invoice: &PushedInvoice,
+    ) -> Result<ProviderInvoice, PaymentsError> {
+        self.ledger.push_invoice(invoice).await
+    }
+
+    async fn collect(
+        &self,
+        key: &OpKey,
+        invoice: &str,
+        method: &str,
+    ) -> Result<Collected, PaymentsError> {
+        let fault = self.faults.lock().unwrap().pop();
+        if fault == Some(PaymentFault::Unreachable) {
+            return Err(PaymentsError::Unavailable(Cause::from("refused")));
+        }
+        self.charges.lock().unwrap().push(key.as_str().to_owned());
+        let collected = self.ledger.collect(key, invoice, method).await;
+        match fault {
+            Some(PaymentFault::AnswerLost) => Err(PaymentsError::Unknown(Cause::from("reset"))),
+            _ => collected,
+        }
+    }
+
+    async fn close(&self, key: &OpKey, invoice: &str, how: Close) -> Result<(), PaymentsError> {
+        self.ledger.close(key, invoice, how).await
+    }
+
+    async fn look_up(
+        &self,
+        invoice: &InvoiceReference,
+    ) -> Result<Option<ProviderInvoice>, PaymentsError> {
+        self.ledger.look_up(invoice).await
+    }
+
+    async fn portal(&self, customer: &str, url: &str) -> Result<Option<String>, PaymentsError> {
+        self.ledger.portal(customer, url).await
+    }
+
+    async fn events_since(&self, since: Timestamp) -> Result<Vec<ProviderEvent>, PaymentsError> {
+        self.ledger.events_since(since).await
+    }
+
+    fn verify_webhook(
+        &self,
+        body: &[u8],
+        signature: &str,
+        now: Timestamp,
+    ) -> Result<ProviderEvent, WebhookError> {
+        self.ledger.verify_webhook(body, signature, now)
+    }
+}
