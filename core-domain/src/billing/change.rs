@@ -57,9 +57,9 @@ pub struct PlannedChange {
 /// The amounts of a change that is made at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeAmounts {
-    /// What is credited for the rest of the period, in minor units. Never positive.
+    /// The credit for the rest of the period in minor units. Never positive.
     pub credit: i64,
-    /// What is charged, in minor units: for the rest of the period, or for a whole one if the period restarts.
+    /// The charge in minor units: for the rest of the period, or for a whole one if the period restarts.
     pub charge: i64,
     /// Whether a new period begins with the change.
     pub restarts_period: bool,
@@ -96,7 +96,7 @@ impl PlannedChange {
             false => rest.rest_of(self.to.amount)?,
         };
         Ok(Some(ChangeAmounts {
-            credit: rest.rest_of(self.billed)?.negated().minor(),
+            credit: rest.rest_of(self.billed)?.negate().minor(),
             charge: charge.minor(),
             restarts_period,
         }))

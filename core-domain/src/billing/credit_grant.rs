@@ -69,17 +69,17 @@ impl CreditCategory {
 pub struct CreditGrant {
     /// The id of the credit.
     pub id: CreditGrantId,
-    /// The customer.
+    /// The id of the customer who has the credit.
     pub customer_id: CustomerId,
     /// The platform that the customer pays for. `null` if there is none.
     pub platform_id: Option<PlatformId>,
     /// The granted amount in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub amount: i64,
-    /// What is left, in minor units.
+    /// The amount that is left, in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub remaining: i64,
-    /// The currency.
+    /// The currency of the amounts.
     pub currency: Currency,
     /// The reason for the credit, for people.
     pub description: CreditDescription,
@@ -158,7 +158,7 @@ pub enum CreditGrantQuery {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrantCredit {
-    /// The customer.
+    /// The id of the customer who has the credit.
     pub customer_id: CustomerId,
     /// The amount in minor units, above 0.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]

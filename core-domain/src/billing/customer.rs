@@ -27,9 +27,9 @@ pub struct Customer {
     pub name: Option<Name>,
     /// The currency of the balance.
     pub currency: Currency,
-    /// What the customer owes beside open invoices, in minor units. Negative if the customer has paid in advance.
+    /// The amount that the customer owes beside open invoices, in minor units. Negative if the customer has paid in advance.
     pub balance: i64,
-    /// What is left of the customer's credits, in minor units. Never negative.
+    /// The amount that is left of the customer's credits, in minor units. Never negative.
     pub credit_balance: i64,
     /// The id of the payment method that is charged, unless the subscription has its own. `null` if there is none.
     pub default_payment_method_id: Option<String>,

@@ -110,7 +110,7 @@ pub struct InvoiceLine {
     /// The amount in minor units. Negative for a credit.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub amount: i64,
-    /// The currency.
+    /// The currency of the amount.
     pub currency: Currency,
     /// The number of units.
     pub quantity: u64,
@@ -169,7 +169,7 @@ pub struct Invoice {
     /// The sum of the lines in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub subtotal: i64,
-    /// What is deducted from the sum of the lines, in minor units.
+    /// The amount that is deducted from the sum of the lines, in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub discount_total: i64,
     /// The tax in minor units.
@@ -178,20 +178,20 @@ pub struct Invoice {
     /// `subtotal` less `discountTotal`, plus `taxTotal`.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub total: i64,
-    /// What was paid with credits, in minor units.
+    /// The amount that credits have paid, in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub credits_applied: i64,
-    /// What moved from the invoice to the balance of the customer, in minor units. Negative if the invoice collects a
+    /// The amount that moved from the invoice to the balance of the customer, in minor units. Negative if the invoice collects a
     /// debt.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub balance_applied: i64,
     /// `total` less `creditsApplied` and `balanceApplied`. Never negative.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub amount_due: i64,
-    /// What was paid, in minor units.
+    /// The amount that was paid, in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub amount_paid: i64,
-    /// What is still to pay, in minor units.
+    /// The amount that is still open, in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub amount_remaining: i64,
     /// The number of attempts to charge the invoice.

@@ -114,7 +114,7 @@ impl Entry {
         let postings: Vec<_> = postings.into_iter().filter(is_change).collect();
         let mut trial = TrialBalance::default();
         postings.iter().for_each(|posting| trial.add(posting));
-        if let Some(currency) = trial.unbalanced() {
+        if let Some(currency) = trial.find_unbalanced() {
             return Err(JournalError::Unbalanced(currency));
         }
         Ok(Self { kind, postings })
@@ -236,7 +236,7 @@ const fn debit(account: Account, amount: Money) -> Posting {
 const fn credit(account: Account, amount: Money) -> Posting {
     Posting {
         account,
-        amount: amount.negated(),
+        amount: amount.negate(),
     }
 }
 
@@ -282,7 +282,7 @@ impl TrialBalance {
 
     /// Returns a currency in which the sums do not add up to zero. Returns `None` if there is none.
     #[must_use]
-    pub fn unbalanced(&self) -> Option<Currency> {
+    pub fn find_unbalanced(&self) -> Option<Currency> {
         let mut totals = BTreeMap::<Currency, i128>::new();
         for ((currency, _), sum) in &self.sums {
             let total = totals.entry(*currency).or_default();
@@ -307,7 +307,7 @@ mod tests {
     fn book(entries: &[Entry]) -> Vec<(Account, i128)> {
         let mut trial = TrialBalance::default();
         entries.iter().for_each(|entry| trial.add_entry(entry));
-        assert_eq!(trial.unbalanced(), None);
+        assert_eq!(trial.find_unbalanced(), None);
         let sums = trial.sums().map(|(_, account, sum)| (account, sum));
         sums.filter(|(_, sum)| *sum != 0).collect()
     }
@@ -414,7 +414,7 @@ mod tests {
             let mut trial = TrialBalance::default();
             for entry in &entries {
                 trial.add_entry(entry);
-                prop_assert_eq!(trial.unbalanced(), None);
+                prop_assert_eq!(trial.find_unbalanced(), None);
                 let checked = Entry::new(entry.kind(), entry.postings().iter().copied());
                 prop_assert_eq!(checked.as_ref(), Ok(entry));
             }

@@ -172,7 +172,7 @@ text_enum! {
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct LedgerCharge {
     /// The key of the request.
-    pub key: String,
+    pub op_key: String,
     /// The invoice.
     pub invoice_id: InvoiceId,
     /// The payment method.
@@ -184,7 +184,7 @@ pub struct LedgerCharge {
 }
 
 record! {
-    LedgerCharge as "charge" by key, asked LedgerChargeQuery;
+    LedgerCharge as "charge" by op_key, asked LedgerChargeQuery;
 }
 
 /// Queries for charges of the ledger, newest first.

@@ -190,12 +190,12 @@ impl Money {
     /// # Errors
     /// [`MoneyError`] if the currencies differ or the difference is too large.
     pub fn minus(self, other: Self) -> Result<Self, MoneyError> {
-        self.plus(other.negated())
+        self.plus(other.negate())
     }
 
     /// Returns the amount with the opposite sign.
     #[must_use]
-    pub const fn negated(self) -> Self {
+    pub const fn negate(self) -> Self {
         Self {
             minor: -self.minor,
             currency: self.currency,

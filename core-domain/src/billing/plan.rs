@@ -95,7 +95,7 @@ pub struct PlanTerms {
     pub name: Name,
     /// The position among the plans. A higher plan has a higher rank.
     pub rank: u32,
-    /// Whether customers can choose the plan.
+    /// `true` if customers can choose the plan.
     pub selectable: bool,
     /// The length of the trial of a platform's first subscription, in days. 0 for none.
     pub trial_days: u32,
@@ -206,17 +206,17 @@ pub struct Plan {
     pub price_id: String,
     /// The price of one period in minor units.
     pub amount: i64,
-    /// The currency.
+    /// The currency of all amounts.
     pub currency: Currency,
     /// The length of a period.
     pub interval: Interval,
     /// The length of the trial of a platform's first subscription, in days.
     pub trial_days: u32,
-    /// Whether customers can choose the plan.
+    /// `true` if customers can choose the plan.
     pub selectable: bool,
     /// The numbers of objects that a platform may have.
     pub limits: PlanLimits,
-    /// The metrics.
+    /// The metered quantities, with what the plan includes.
     pub metrics: Vec<PlanMetric>,
 }
 

@@ -96,7 +96,7 @@ mod tests {
     }
 
     /// Returns the rest of an amount from an instant on, in minor units.
-    fn rest(period: (&str, &str), change: &str, amount: i128) -> i64 {
+    fn rest_of_amount(period: (&str, &str), change: &str, amount: i128) -> i64 {
         let period = Period::new(at(period.0), at(period.1)).unwrap();
         let proration = Proration::new(period, at(change)).unwrap();
         proration.rest_of(usd(amount)).unwrap().minor()
@@ -121,17 +121,17 @@ mod tests {
             ("2026-11-30T23:00:00Z", 9_900, 14),
         ] {
             assert_eq!(
-                rest(november, change, amount),
+                rest_of_amount(november, change, amount),
                 expected,
                 "{change} {amount}"
             );
         }
         let march = ("2027-02-28T12:00:00Z", "2027-03-31T12:00:00Z");
-        assert_eq!(rest(march, "2027-03-15T12:00:00Z", 2_900), 1_497);
-        assert_eq!(rest(march, "2027-03-15T12:00:00Z", 9_900), 5_110);
+        assert_eq!(rest_of_amount(march, "2027-03-15T12:00:00Z", 2_900), 1_497);
+        assert_eq!(rest_of_amount(march, "2027-03-15T12:00:00Z", 9_900), 5_110);
         let year = ("2028-02-29T00:00:00Z", "2029-02-28T00:00:00Z");
-        assert_eq!(rest(year, "2028-08-29T00:00:00Z", 29_000), 14_540);
-        assert_eq!(rest(year, "2028-08-29T00:00:00Z", 99_000), 49_636);
+        assert_eq!(rest_of_amount(year, "2028-08-29T00:00:00Z", 29_000), 14_540);
+        assert_eq!(rest_of_amount(year, "2028-08-29T00:00:00Z", 99_000), 49_636);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             let period = Period::new(second(start), second(start + length)).unwrap();
             let change = Proration::new(period, second(start + cut * length / 1_000_000)).unwrap();
             let rest = |amount| change.rest_of(usd(amount)).unwrap();
-            let lines = [rest(old).negated(), rest(new), rest(new).negated(), rest(old)];
+            let lines = [rest(old).negate(), rest(new), rest(new).negate(), rest(old)];
             prop_assert_eq!(Money::sum(Currency::USD, lines).unwrap(), usd(0));
         }
 

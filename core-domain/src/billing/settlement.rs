@@ -7,11 +7,11 @@ use super::money::{Money, MoneyError};
 pub struct Bill<'a> {
     /// The amounts of the lines. Credit lines are negative.
     pub lines: &'a [Money],
-    /// What is deducted from the sum of the lines. Never negative.
+    /// The amount that is deducted from the sum of the lines. Never negative.
     pub discount: Money,
     /// The tax. Negative if the lines give money back.
     pub tax: Money,
-    /// What is left of each of the customer's credits, in the order in which they are used. Never negative.
+    /// The rest of each of the customer's credits, in the order in which they are used. Never negative.
     pub credits: &'a [Money],
     /// The balance of the customer: what they owe (positive) or have paid in advance (negative).
     pub balance: Money,
@@ -26,11 +26,11 @@ pub struct Settlement {
     pub subtotal: Money,
     /// The sum of the lines, less the discount, plus the tax.
     pub total: Money,
-    /// What is used of each credit, in the given order.
+    /// The amount that is used of each credit, in the given order.
     pub credits: Vec<Money>,
     /// The sum of the used credits.
     pub credits_applied: Money,
-    /// What the balance changes by: positive if the invoice uses an advance or is added to the balance, negative if it
+    /// The change of the balance: positive if the invoice uses an advance or is added to the balance, negative if it
     /// collects a debt.
     pub balance_applied: Money,
     /// What the customer pays. Never negative.
@@ -83,9 +83,9 @@ impl Bill<'_> {
             return left;
         }
         if self.balance.minor() < 0 {
-            return left.min(self.balance.negated());
+            return left.min(self.balance.negate());
         }
-        self.balance.negated()
+        self.balance.negate()
     }
 }
 

@@ -236,7 +236,7 @@ impl Subscription {
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] if the stored amount is too large.
-    pub fn billed(&self) -> Result<Money, MoneyError> {
+    pub fn billed_money(&self) -> Result<Money, MoneyError> {
         Money::new(self.billed_amount.into(), self.currency)
     }
 

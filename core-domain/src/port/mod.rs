@@ -61,9 +61,9 @@ pub use passkeys::{
 };
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use payments::{
-    Close, Collected, Decline, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
-    ProviderEvent, ProviderInvoice, ProviderInvoiceStatus, ProviderMethod, ProviderSetupIntent,
-    PushedInvoice, PushedLine, WebhookError,
+    Close, CollectOutcome, Decline, InvoiceReference, OpKey, PayingCustomer, Payments,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderInvoiceStatus, ProviderMethod,
+    ProviderSetupIntent, PushedInvoice, PushedLine, WebhookError,
 };
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{

@@ -117,7 +117,7 @@ pub trait Payments: Send + Sync + std::fmt::Debug {
         key: &OpKey,
         provider_invoice: &str,
         method: &str,
-    ) -> Result<Collected, PaymentsError>;
+    ) -> Result<CollectOutcome, PaymentsError>;
 
     /// Ends an open invoice without a charge. Does nothing if it has ended in this way.
     ///
@@ -278,7 +278,7 @@ pub struct ProviderInvoice {
     /// The currency.
     pub currency: Currency,
     /// The outcome of the last charge. `None` if none was tried, or if it is not known.
-    pub last_charge: Option<Collected>,
+    pub last_charge: Option<CollectOutcome>,
 }
 
 text_enum! {
@@ -310,7 +310,7 @@ pub enum Close {
 
 /// The outcome of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Collected {
+pub enum CollectOutcome {
     /// The invoice is paid.
     Paid,
     /// The issuer of the card has refused the charge.
@@ -328,7 +328,7 @@ pub enum Collected {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decline {
     /// The code of the error, for example `card_declined` or `expired_card`.
-    pub code: String,
+    pub error_code: String,
     /// The code of the issuer, for example `insufficient_funds`. `None` if it gave none.
     pub decline_code: Option<String>,
     /// Whether a later attempt with the same card is pointless.

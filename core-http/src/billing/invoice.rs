@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::platform::{NamesPlatform, OfPlatform};
-use super::prefixed;
+use super::spelling::prefixed;
 use super::view::InvoiceDetail;
 use crate::kernel::{Cx, Endpoint, Input, Versioned, get};
 

@@ -8,6 +8,7 @@ mod payment_method;
 mod plan;
 mod plan_change;
 mod platform;
+mod spelling;
 mod subscription;
 mod view;
 
@@ -17,14 +18,6 @@ use core_domain::kernel::SuiteService;
 use core_domain::use_case::billing::Billing;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
-
-/// Returns the second spelling of a documented path.
-macro_rules! prefixed {
-    ($path:literal) => {
-        concat!("/api/billing", $path)
-    };
-}
-use prefixed;
 
 /// Builds the service. Most paths of a platform's own billing also exist below `/api/billing`.
 ///

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::platform::{NamesPlatform, OfCustomer, OfPlatform};
-use super::prefixed;
-use crate::kernel::{Cx, Data, Detached, Endpoint, Input, Output, get, post, with};
+use super::spelling::prefixed;
+use crate::kernel::{Cx, Data, DetachedCx, Endpoint, Input, Output, get, post, with};
 
 pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
     vec![
@@ -138,7 +138,7 @@ struct SetupIntent {
     status: String,
     /// The customer who gets the payment method.
     customer_id: CustomerId,
-    /// What the method is for, always `off_session`: charges without the customer.
+    /// The use of the method, always `off_session`: charges without the customer.
     usage: &'static str,
     /// The payment provider.
     provider: PaymentProvider,
@@ -152,7 +152,7 @@ struct MethodWork {
     customer_id: CustomerId,
     /// The method; empty for a new one.
     method_id: String,
-    /// What makes the key at the provider different from that of other requests.
+    /// A random text that makes the key at the provider unique.
     nonce: String,
 }
 
@@ -182,7 +182,7 @@ async fn work(
 }
 
 async fn finish_setup(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     work: MethodWork,
 ) -> Result<Output<SetupIntent>> {
@@ -212,7 +212,7 @@ async fn begin_attachment(
 }
 
 async fn finish_attachment(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     work: MethodWork,
 ) -> Result<Output<PaymentMethod>> {
@@ -234,7 +234,7 @@ async fn begin_detachment(
 }
 
 async fn finish_detachment(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     method: String,
 ) -> Result<Output<PaymentMethod>> {
@@ -254,7 +254,7 @@ async fn begin_default(
 }
 
 async fn finish_default(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     work: MethodWork,
 ) -> Result<Output<PaymentMethod>> {

@@ -8,19 +8,18 @@ use core_domain::kernel::{Code, PlatformId, Result, Secret, SubscriptionId, perm
 use core_domain::port::UnitOfWork;
 use core_domain::registry::Tier;
 use core_domain::use_case::billing::Billing;
-use core_domain::use_case::billing::change::{
-    self, ChangePreview, ChangeTier, PendingUpgrade, UpdateSubscription, Upgrade, UpgradeStatus,
-};
+use core_domain::use_case::billing::change::{self, ChangePreview, ChangeTier, UpdateSubscription};
 use core_domain::use_case::billing::subscription::PendingCharge;
+use core_domain::use_case::billing::upgrade::{self, PendingUpgrade, Upgrade, UpgradeStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::payment_method::PROVIDER_CODES;
 use super::platform::NamesPlatform;
-use super::prefixed;
+use super::spelling::prefixed;
 use super::view::SubscriptionView;
 use crate::kernel::{
-    Cx, Detached, Endpoint, ErrorStyle, Input, Output, Versioned, get, patch, post, with,
+    Cx, DetachedCx, Endpoint, ErrorStyle, Input, Output, Versioned, get, patch, post, with,
 };
 
 /// The codes of every change of a plan.
@@ -115,7 +114,7 @@ async fn begin_update(
 }
 
 async fn finish(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     pending: PendingCharge,
 ) -> Result<Versioned<SubscriptionView>> {
@@ -183,16 +182,16 @@ async fn begin_upgrade(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), Upgrade>,
 ) -> Result<PendingUpgrade> {
-    change::upgrade(cx, &scope, uow, &billing, input.body).await
+    upgrade::upgrade(cx, &scope, uow, &billing, input.body).await
 }
 
 async fn finish_upgrade(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     pending: PendingUpgrade,
 ) -> Result<Output<UpgradeResponse>> {
     let store = cx.app.store.as_ref();
-    let done = change::finish_upgrade(&cx, store, &billing, &pending).await?;
+    let done = upgrade::finish_upgrade(&cx, store, &billing, &pending).await?;
     Ok(Output::new(UpgradeResponse {
         subscription: SubscriptionView::of(&done.subscription),
         invoice: done.invoice.map(core_domain::kernel::Stored::into_inner),

@@ -109,7 +109,7 @@ customer_scopes! {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfCustomer {
-    /// The customer.
+    /// The id of the customer who gets the payment method.
     pub(super) customer_id: CustomerId,
 }
 

@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use super::payment_method::PROVIDER_CODES;
 use super::platform::OfNamedPlatform;
-use super::prefixed;
+use super::spelling::prefixed;
 use super::view::SubscriptionView;
-use crate::kernel::{Cx, Detached, Endpoint, Input, Versioned, delete, get, post};
+use crate::kernel::{Cx, DetachedCx, Endpoint, Input, Versioned, delete, get, post};
 
 const OWN: &str = "/subscription";
 const ONE: &str = "/subscriptions/{id}";
@@ -107,7 +107,7 @@ async fn begin(
 }
 
 async fn finish(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     pending: PendingCharge,
 ) -> Result<Versioned<SubscriptionView>> {
@@ -137,7 +137,7 @@ async fn begin_for_user(
 }
 
 async fn finish_for_user(
-    cx: Detached,
+    cx: DetachedCx,
     billing: Arc<Billing>,
     pending: PendingCharge,
 ) -> Result<Versioned<SubscriptionView>> {

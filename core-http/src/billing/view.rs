@@ -35,7 +35,7 @@ impl SubscriptionView {
 pub(super) struct InvoiceDetail {
     #[serde(flatten)]
     invoice: Invoice,
-    /// The lines.
+    /// The lines, which add up to `subtotal`.
     lines: Vec<InvoiceLine>,
 }
 

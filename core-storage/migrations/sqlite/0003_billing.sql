@@ -1,4 +1,4 @@
-CREATE TABLE "customers" (
+CREATE TABLE "billing_customers" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "platform_id" TEXT,
     "user_id" TEXT,
@@ -17,13 +17,13 @@ CREATE TABLE "customers" (
     "invoice_count" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX "customers_platform" ON "customers" ("platform_id") WHERE "platform_id" IS NOT NULL;
-CREATE UNIQUE INDEX "customers_user" ON "customers" ("user_id") WHERE "user_id" IS NOT NULL;
-CREATE UNIQUE INDEX "customers_invoice_prefix" ON "customers" ("invoice_prefix");
-CREATE UNIQUE INDEX "customers_provider" ON "customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
-CREATE INDEX "customers_by_created_at" ON "customers" ("created_at", "id");
+CREATE UNIQUE INDEX "billing_customers_platform" ON "billing_customers" ("platform_id") WHERE "platform_id" IS NOT NULL;
+CREATE UNIQUE INDEX "billing_customers_user" ON "billing_customers" ("user_id") WHERE "user_id" IS NOT NULL;
+CREATE UNIQUE INDEX "billing_customers_invoice_prefix" ON "billing_customers" ("invoice_prefix");
+CREATE UNIQUE INDEX "billing_customers_provider" ON "billing_customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
+CREATE INDEX "billing_customers_by_created_at" ON "billing_customers" ("created_at", "id");
 
-CREATE TABLE "subscriptions" (
+CREATE TABLE "billing_subscriptions" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "platform_id" TEXT,
     "customer_id" TEXT NOT NULL,
@@ -58,12 +58,12 @@ CREATE TABLE "subscriptions" (
     "upgraded_at" INTEGER,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX "subscriptions_live" ON "subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
-CREATE INDEX "subscriptions_by_customer_id_created_at" ON "subscriptions" ("customer_id", "created_at", "id");
-CREATE INDEX "subscriptions_by_platform_id_created_at" ON "subscriptions" ("platform_id", "created_at", "id");
-CREATE INDEX "subscriptions_by_status_created_at" ON "subscriptions" ("status", "created_at", "id");
+CREATE UNIQUE INDEX "billing_subscriptions_live" ON "billing_subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
+CREATE INDEX "billing_subscriptions_by_customer_id_created_at" ON "billing_subscriptions" ("customer_id", "created_at", "id");
+CREATE INDEX "billing_subscriptions_by_platform_id_created_at" ON "billing_subscriptions" ("platform_id", "created_at", "id");
+CREATE INDEX "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id");
 
-CREATE TABLE "invoices" (
+CREATE TABLE "billing_invoices" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "number" TEXT,
     "platform_id" TEXT,
@@ -98,14 +98,14 @@ CREATE TABLE "invoices" (
     "applied_credits" TEXT NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX "invoices_number" ON "invoices" ("number") WHERE "number" IS NOT NULL;
-CREATE UNIQUE INDEX "invoices_provider" ON "invoices" ("provider_id") WHERE "provider_id" IS NOT NULL;
-CREATE INDEX "invoices_by_customer_id_created_at" ON "invoices" ("customer_id", "created_at", "id");
-CREATE INDEX "invoices_by_customer_id_status_created_at" ON "invoices" ("customer_id", "status", "created_at", "id");
-CREATE INDEX "invoices_by_subscription_id_created_at_if_status" ON "invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
-CREATE INDEX "invoices_by_next_payment_attempt_at_if_status_if_next__bc2fda07" ON "invoices" ("next_payment_attempt_at", "id") WHERE "status" = 'open' AND "next_payment_attempt_at" IS NOT NULL;
+CREATE UNIQUE INDEX "billing_invoices_number" ON "billing_invoices" ("number") WHERE "number" IS NOT NULL;
+CREATE UNIQUE INDEX "billing_invoices_provider" ON "billing_invoices" ("provider_id") WHERE "provider_id" IS NOT NULL;
+CREATE INDEX "billing_invoices_by_customer_id_created_at" ON "billing_invoices" ("customer_id", "created_at", "id");
+CREATE INDEX "billing_invoices_by_customer_id_status_created_at" ON "billing_invoices" ("customer_id", "status", "created_at", "id");
+CREATE INDEX "billing_invoices_by_subscription_id_created_at_if_status" ON "billing_invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "billing_invoices_by_next_payment_attempt_at_if_status__4a7242cb" ON "billing_invoices" ("next_payment_attempt_at", "id") WHERE "status" = 'open' AND "next_payment_attempt_at" IS NOT NULL;
 
-CREATE TABLE "payment_attempts" (
+CREATE TABLE "billing_payment_attempts" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "invoice_id" TEXT NOT NULL,
     "customer_id" TEXT NOT NULL,
@@ -118,10 +118,10 @@ CREATE TABLE "payment_attempts" (
     "updated_at" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX "payment_attempts_number" ON "payment_attempts" ("invoice_id", "number");
-CREATE UNIQUE INDEX "payment_attempts_open" ON "payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
-CREATE INDEX "payment_attempts_by_invoice_id_created_at" ON "payment_attempts" ("invoice_id", "created_at", "id");
-CREATE INDEX "payment_attempts_by_updated_at_if_status" ON "payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
+CREATE UNIQUE INDEX "billing_payment_attempts_number" ON "billing_payment_attempts" ("invoice_id", "number");
+CREATE UNIQUE INDEX "billing_payment_attempts_open" ON "billing_payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
+CREATE INDEX "billing_payment_attempts_by_invoice_id_created_at" ON "billing_payment_attempts" ("invoice_id", "created_at", "id");
+CREATE INDEX "billing_payment_attempts_by_updated_at_if_status" ON "billing_payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 
 CREATE TABLE "billing_operations" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -149,7 +149,7 @@ CREATE UNIQUE INDEX "billing_operations_invoice" ON "billing_operations" ("invoi
 CREATE INDEX "billing_operations_by_expires_at_if_status" ON "billing_operations" ("expires_at", "id") WHERE "status" IN ('running', 'waiting');
 CREATE INDEX "billing_operations_by_updated_at_if_status" ON "billing_operations" ("updated_at", "id") WHERE "status" = 'running';
 
-CREATE TABLE "credit_grants" (
+CREATE TABLE "billing_credit_grants" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "customer_id" TEXT NOT NULL,
     "platform_id" TEXT,
@@ -166,11 +166,11 @@ CREATE TABLE "credit_grants" (
     "created_at" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX "credit_grants_by_customer_id_created_at" ON "credit_grants" ("customer_id", "created_at", "id");
-CREATE INDEX "credit_grants_by_customer_id_created_at_if_status" ON "credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
-CREATE INDEX "credit_grants_by_expires_at_if_status_if_expires_at" ON "credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
+CREATE INDEX "billing_credit_grants_by_customer_id_created_at" ON "billing_credit_grants" ("customer_id", "created_at", "id");
+CREATE INDEX "billing_credit_grants_by_customer_id_created_at_if_status" ON "billing_credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "billing_credit_grants_by_expires_at_if_status_if_expires_at" ON "billing_credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
 
-CREATE TABLE "journal_entries" (
+CREATE TABLE "billing_journal_entries" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "kind" TEXT NOT NULL,
     "reference" TEXT NOT NULL,
@@ -179,11 +179,11 @@ CREATE TABLE "journal_entries" (
     "at" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX "journal_entries_event" ON "journal_entries" ("reference", "kind");
-CREATE INDEX "journal_entries_by_at" ON "journal_entries" ("at", "id");
-CREATE INDEX "journal_entries_by_customer_id_at" ON "journal_entries" ("customer_id", "at", "id");
+CREATE UNIQUE INDEX "billing_journal_entries_event" ON "billing_journal_entries" ("reference", "kind");
+CREATE INDEX "billing_journal_entries_by_at" ON "billing_journal_entries" ("at", "id");
+CREATE INDEX "billing_journal_entries_by_customer_id_at" ON "billing_journal_entries" ("customer_id", "at", "id");
 
-CREATE TABLE "plan_versions" (
+CREATE TABLE "billing_plan_versions" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "digest" TEXT NOT NULL,
     "terms" TEXT NOT NULL,
@@ -221,11 +221,11 @@ CREATE TABLE "ledger_invoices" (
 ) STRICT;
 
 CREATE TABLE "ledger_charges" (
-    "key" TEXT NOT NULL PRIMARY KEY,
+    "op_key" TEXT NOT NULL PRIMARY KEY,
     "invoice_id" TEXT NOT NULL,
     "method_id" TEXT NOT NULL,
     "outcome" TEXT NOT NULL,
     "created_at" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "key");
+CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "op_key");

@@ -32,7 +32,7 @@ impl ColumnCodec<Currency> for Code {
 }
 
 table! {
-    Customer in "customers" {
+    Customer in "billing_customers" {
         id: Text,
         platform_id: Opt<Text>,
         user_id: Opt<Text>,
@@ -86,7 +86,7 @@ const LIVE: IndexPredicate = IndexPredicate::OneOf(
 );
 
 table! {
-    Subscription in "subscriptions" {
+    Subscription in "billing_subscriptions" {
         id: Text,
         platform_id: Opt<Text>,
         customer_id: Text,
@@ -151,7 +151,7 @@ fn subscriptions(query: &SubscriptionQuery) -> Select {
 const OPEN_INVOICE: IndexPredicate = IndexPredicate::Is("status", "open");
 
 table! {
-    Invoice in "invoices" {
+    Invoice in "billing_invoices" {
         id: Text,
         number: Opt<Text>,
         platform_id: Opt<Text>,
@@ -228,7 +228,7 @@ fn invoices(query: &InvoiceQuery) -> Select {
 const OPEN_ATTEMPT: IndexPredicate = IndexPredicate::OneOf("status", &["ready", "sent", "unknown"]);
 
 table! {
-    PaymentAttempt in "payment_attempts" {
+    PaymentAttempt in "billing_payment_attempts" {
         id: Text,
         invoice_id: Text,
         customer_id: Text,
@@ -331,7 +331,7 @@ fn billing_operations(query: &BillingOperationQuery) -> Select {
 const ACTIVE_CREDIT: IndexPredicate = IndexPredicate::Is("status", "active");
 
 table! {
-    CreditGrant in "credit_grants" {
+    CreditGrant in "billing_credit_grants" {
         id: Text,
         customer_id: Text,
         platform_id: Opt<Text>,
@@ -375,7 +375,7 @@ fn credit_grants(query: &CreditGrantQuery) -> Select {
 }
 
 table! {
-    JournalEntry in "journal_entries" {
+    JournalEntry in "billing_journal_entries" {
         id: Text,
         kind: Text,
         reference: Text,
@@ -403,7 +403,7 @@ fn journal_entries(query: &JournalEntryQuery) -> Select {
 }
 
 table! {
-    PlanVersion in "plan_versions" {
+    PlanVersion in "billing_plan_versions" {
         id: Text,
         digest: Text,
         terms: Json,
@@ -477,7 +477,7 @@ fn ledger_invoices(query: &LedgerInvoiceQuery) -> Select {
 
 table! {
     LedgerCharge in "ledger_charges" {
-        key: Text,
+        op_key: Text,
         invoice_id: Text,
         method_id: Text,
         outcome: Text,

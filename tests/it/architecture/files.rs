@@ -86,3 +86,27 @@ fn tests_of_tower_services_are_integration_tests() {
         );
     }
 }
+
+/// The words with which floating-point numbers enter the code.
+const FLOATS: [&str; 3] = ["f32", "f64", "as_f64"];
+
+#[test]
+fn no_file_of_billing_has_floating_point_numbers() {
+    let mut checked = 0;
+    for member in members() {
+        let folder = root().join(member).join("src");
+        for file in rust_files(&folder) {
+            let relative = relative(&file, &folder);
+            let is_billing = relative.contains("billing") || relative.contains("payments");
+            if !is_billing {
+                continue;
+            }
+            checked += 1;
+            let text = fs::read_to_string(&file).unwrap();
+            let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let found = words.find(|word| FLOATS.contains(word));
+            assert_eq!(found, None, "{relative}");
+        }
+    }
+    assert!(checked > 40, "{checked}");
+}

@@ -8,6 +8,34 @@ use super::sources::{code_of, relative, root, rust_files};
 /// Use cases that write without an audit entry, and the reason why none is needed.
 const UNAUDITED: &[(&str, &str)] = &[
     (
+        "billing/book.rs",
+        "the journal is a history of its own; the invoices and credits behind its entries are audited",
+    ),
+    (
+        "billing/charge.rs",
+        "attempts and ids at the provider; the outcome has entries of the invoice and the subscription",
+    ),
+    (
+        "billing/credit.rs",
+        "the use of a credit by an invoice, which has an entry",
+    ),
+    (
+        "billing/ledger.rs",
+        "records of the embedded payment provider, which stands for another system",
+    ),
+    (
+        "billing/operation.rs",
+        "locks; the change that waits for its charge has entries of the subscription",
+    ),
+    (
+        "billing/payment.rs",
+        "attempts; their outcome has entries of the invoice and the subscription",
+    ),
+    (
+        "billing/plan.rs",
+        "versions of configured plans, stored at the start of a process",
+    ),
+    (
         "shared/outbox.rs",
         "internal messages; the reported events have audit entries of their own",
     ),
@@ -138,6 +166,18 @@ const UNAUDITED: &[(&str, &str)] = &[
 
 /// Use cases that act for the installation itself, and their purpose.
 const AS_SYSTEM: &[(&str, &str)] = &[
+    (
+        "billing/payment.rs",
+        "the outcome of a charge, which is stored whoever asks for it",
+    ),
+    (
+        "billing/payment_method.rs",
+        "the default payment method, after the provider has changed",
+    ),
+    (
+        "billing/provider.rs",
+        "the id of a customer at the provider, after the provider has created it",
+    ),
     (
         "shared/webhook/delivery.rs",
         "the dispatcher, which looks up the platform of a message; the dispatcher, which disables webhooks",

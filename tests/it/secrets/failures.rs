@@ -13,7 +13,15 @@ const GRETE: &str = "grete@example.org";
 const PASSWORD: &str = "marked grete+only/pass";
 
 /// Tables with such columns to which no request writes a secret, and the reason.
-const TABLES_WITHOUT_SECRETS: [(&str, &str); 7] = [
+const TABLES_WITHOUT_SECRETS: [(&str, &str); 9] = [
+    (
+        "billing_operations",
+        "the column holds the reason of a declined card",
+    ),
+    (
+        "billing_payment_attempts",
+        "the column holds the reason of a declined card",
+    ),
     ("signing_keys", "a key is created when the server starts"),
     ("deployments", "the column holds the hash of an upload"),
     ("job_lanes", "the column holds the state of a queue"),
@@ -119,7 +127,19 @@ impl Story<'_> {
         self.api_keys(person, &mut answers).await;
         self.device_tokens(person, &mut answers).await;
         self.passkeys(person, &mut answers).await;
+        answers.push(self.setup_intent(person).await);
         answers
+    }
+
+    /// Creates a setup intent, whose secret is stored as a digest.
+    async fn setup_intent(&mut self, person: &Person) -> Answer {
+        let call = Call::post("/setup-intent", &json!({})).bearer(&person.token);
+        let call = call.header("idempotency-key", format!("k{}", self.next()));
+        let answer = self.send("billing", call).await;
+        if let Some(secret) = answer.json["clientSecret"].as_str() {
+            self.marks.text("the secret of a setup intent", secret);
+        }
+        answer
     }
 
     /// Sends a write of the user with an idempotency key, so that its response is stored.

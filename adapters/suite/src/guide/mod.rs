@@ -8,6 +8,7 @@
 //! | [`deploying`] | sites, branches, previews, hostnames |
 //! | [`cli`] | the command-line client, also in CI |
 //! | [`stacks`] | templates, activation, features, configuration |
+//! | [`billing`] | plans, subscriptions, invoices, credits |
 //! | [`jobs`] | states, retries, holds, dry runs, job kinds of your own |
 //! | [`webhooks`] | signed messages about changes |
 //! | [`cloudflare`] | infrastructure in a Cloudflare account |
@@ -31,6 +32,7 @@ macro_rules! guides {
             /// [accounts]: crate::guide::accounts
             /// [deploying]: crate::guide::deploying
             /// [cli]: crate::guide::cli
+            /// [billing]: crate::guide::billing
             /// [jobs]: crate::guide::jobs
             /// [stores]: crate::guide::stores
             /// [operations]: crate::guide::operations
@@ -47,6 +49,7 @@ guides! {
     deploying
     cli
     stacks
+    billing
     jobs
     webhooks
     cloudflare

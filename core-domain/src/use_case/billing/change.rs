@@ -8,23 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use super::Billing;
 use super::book::CustomerBook;
-use super::charge::{Charge, discard, payment_required};
+use super::charge::{Charge, discard};
 use super::invoice_state::{self, NewInvoice};
 use super::operation::{self, PaidPrice};
+use super::provider::payment_required;
+use super::quote::{Target, plan_change, quote};
 use super::subscription::{PendingCharge, charge_pending, live_of, load, tier_of};
 use super::subscription_state;
 use super::{payment, plan};
-use crate::access::{BillingScope, Covers, CustomerScope, audited};
+use crate::access::{BillingScope, Covers, CustomerScope};
 use crate::billing::{
-    BillingReason, ChangeDirection, Currency, Interval, Invoice, InvoiceLine, LineProration,
-    LineType, Money, OperationKind, PendingChange, PlanTerms, PlanTier, PlannedChange, Price,
-    Proration, Subscription, SubscriptionStatus,
+    BillingReason, ChangeDirection, Currency, Interval, InvoiceLine, OperationKind, PendingChange,
+    PlanTier, Subscription, SubscriptionStatus,
 };
 use crate::kernel::{
-    Code, Context, Email, Error, InvoiceLineId, PlatformId, Record, Result, Secret, Stored,
-    SubscriptionId, Timestamp, Unowned, permission, text_enum,
+    Code, Context, Error, PlatformId, Record, Result, Stored, SubscriptionId, Timestamp, Unowned,
+    permission, text_enum,
 };
-use crate::port::{Mode, Store, UnitOfWork};
+use crate::port::{Store, UnitOfWork};
 use crate::registry::Tier;
 
 /// How long a preview is valid, and how long a tenant can undo an upgrade.
@@ -86,11 +87,11 @@ pub struct UpdateSubscription {
     pub payment_method_id: Option<String>,
 }
 
-/// What a change of the plan would cost.
+/// The cost of a change of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangePreview {
-    /// The subscription.
+    /// The id of the subscription that would change.
     pub subscription_id: SubscriptionId,
     /// The current tier.
     pub current_tier: PlanTier,
@@ -108,19 +109,19 @@ pub struct ChangePreview {
     pub quote_expires_at: Timestamp,
     /// The currency of all amounts.
     pub currency: Currency,
-    /// What is credited for the rest of the period, in minor units. Never positive.
+    /// The credit for the rest of the period in minor units. Never positive.
     pub credit: i64,
-    /// What is charged for the new plan, in minor units.
+    /// The charge for the new plan in minor units.
     pub charge: i64,
     /// The sum of the lines in minor units.
     pub subtotal: i64,
     /// The tax in minor units.
     pub tax_total: i64,
-    /// What would be paid with credits, in minor units.
+    /// The amount that credits would pay, in minor units.
     pub credits_applied: i64,
-    /// What would move to the balance of the customer, in minor units.
+    /// The amount that would move to the balance of the customer, in minor units.
     pub balance_applied: i64,
-    /// What would be charged now, in minor units.
+    /// The amount that would be charged now, in minor units.
     pub amount_due_now: i64,
     /// The recurring amount of the next invoice, in minor units.
     pub next_invoice_amount: i64,
@@ -134,38 +135,7 @@ pub struct ChangePreview {
     pub lines: Vec<InvoiceLine>,
 }
 
-/// The new price of a subscription.
-struct Target {
-    terms: PlanTerms,
-    interval: Interval,
-    quantity: u32,
-}
-
-impl Target {
-    const fn price(&self) -> Price<'_> {
-        Price {
-            terms: &self.terms,
-            interval: self.interval,
-            quantity: self.quantity,
-        }
-    }
-
-    fn is_price_of(&self, subscription: &Subscription) -> bool {
-        self.terms.tier == subscription.tier
-            && self.interval == subscription.interval
-            && self.quantity == subscription.quantity
-    }
-}
-
-/// A change that is made at once, with its lines.
-struct Quote {
-    lines: Vec<InvoiceLine>,
-    credit: i64,
-    charge: i64,
-    restarts_period: bool,
-}
-
-/// Shows what a change of the plan would cost. Stores nothing.
+/// Returns the cost of a change of the plan. Stores nothing.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the platform has no subscription.
@@ -179,18 +149,18 @@ pub async fn preview(
     tier: Tier,
     interval: Option<Interval>,
 ) -> Result<ChangePreview> {
-    let seen = live(uow, scope.platform_id()).await?;
+    let seen = find_live(uow, scope.platform_id()).await?;
     let target = Target {
         terms: plan::newest(billing, tier_of(tier))?,
         interval: interval.unwrap_or(seen.interval),
         quantity: seen.quantity,
     };
     if target.is_price_of(&seen) {
-        return Err(unchanged());
+        return Err(unchanged_error());
     }
     ensure_changeable(&seen)?;
     let now = second(uow.now().await?);
-    let change = planned(&seen, &target, now)?;
+    let change = plan_change(&seen, &target, now)?;
     let direction = change.direction();
     let is_trial = seen.status == SubscriptionStatus::Trialing;
     let is_immediate = is_trial || direction == ChangeDirection::Upgrade;
@@ -262,7 +232,7 @@ pub async fn change_tier(
     billing: &Billing,
     command: ChangeTier,
 ) -> Result<PendingCharge> {
-    let seen = live(uow, scope.platform_id()).await?;
+    let seen = find_live(uow, scope.platform_id()).await?;
     let target = Target {
         terms: plan::newest(billing, tier_of(command.tier))?,
         interval: command.interval.unwrap_or(seen.interval),
@@ -328,14 +298,14 @@ pub async fn update(
 }
 
 /// How a change is requested.
-struct How {
-    proration_date: Option<Timestamp>,
-    effective: Effective,
+pub(super) struct How {
+    pub(super) proration_date: Option<Timestamp>,
+    pub(super) effective: Effective,
     /// Whether the request names a payment method, which is attached before the charge.
-    has_new_method: bool,
+    pub(super) has_new_method: bool,
 }
 
-async fn change(
+pub(super) async fn change(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
@@ -351,7 +321,7 @@ async fn change(
     }
     let now = uow.now().await?;
     let at = quoted_instant(cx, seen, how.proration_date, now)?;
-    let planned = planned(seen, target, at)?;
+    let planned = plan_change(seen, target, at)?;
     let is_upgrade = planned.direction() == ChangeDirection::Upgrade;
     let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
     if seen.status == SubscriptionStatus::Trialing {
@@ -446,7 +416,7 @@ async fn keep(
     seen: &Stored<Subscription>,
 ) -> Result<PendingCharge> {
     if seen.pending_change.is_none() && !seen.cancel_at_period_end {
-        return Err(unchanged());
+        return Err(unchanged_error());
     }
     let mut next = seen.edit();
     next.keep();
@@ -455,7 +425,7 @@ async fn keep(
     store(cx, scope, uow, &book, seen, next, "subscription.kept").await
 }
 
-fn unchanged() -> Error {
+fn unchanged_error() -> Error {
     Error::refused(
         Code::TierUnchanged,
         "The subscription has this plan already.",
@@ -482,144 +452,8 @@ pub async fn finish(
     load(store, &pending.subscription_id).await
 }
 
-/// Request body that upgrades a platform to a plan with a new payment method.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Upgrade {
-    /// The id of the plan, for example `growth` or `growth_year`.
-    #[schemars(length(min = 1, max = 255))]
-    pub plan_id: String,
-    /// The payment method, which is attached and becomes the default.
-    #[schemars(length(min = 1, max = 255))]
-    pub payment_method_id: String,
-    /// The address for invoices of the customer.
-    pub billing_email: Email,
-    /// The key that identifies repeated requests.
-    #[schemars(extend("format" = "uuid"))]
-    pub idempotency_key: String,
-    /// The platform. Default: the one that the caller acts for.
-    pub platform_id: Option<PlatformId>,
-}
-
-text_enum! {
-    /// The status of an upgrade.
-    pub enum UpgradeStatus {
-        /// The subscription has the new plan, or will have it with its next period.
-        Active = "active",
-        /// The customer must confirm the charge.
-        RequiresAction = "requires_action",
-    }
-}
-
-/// What remains to be done of an upgrade after the first unit of work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PendingUpgrade {
-    /// The charge.
-    pub charge: PendingCharge,
-    /// The key of the request.
-    pub idempotency_key: String,
-}
-
-/// The result of an upgrade.
-#[derive(Clone, Debug)]
-pub struct DoneUpgrade {
-    /// The subscription.
-    pub subscription: Stored<Subscription>,
-    /// The invoice of the change. `None` if there is none.
-    pub invoice: Option<Stored<Invoice>>,
-    /// Whether the customer must confirm the charge.
-    pub status: UpgradeStatus,
-    /// The secret with which a browser confirms the charge.
-    pub client_secret: Option<Secret>,
-}
-
-/// Changes the plan of a platform and its payment method, in the first unit of work. Continue with [`finish_upgrade`].
-///
-/// # Errors
-/// Those of [`change_tier`]; `NOT_FOUND` if there is no such plan, `ALREADY_ON_PLAN` if the subscription has it.
-pub async fn upgrade(
-    cx: &Context,
-    scope: &BillingScope<permission::BillingManage>,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    command: Upgrade,
-) -> Result<PendingUpgrade> {
-    let seen = live(uow, scope.platform_id()).await?;
-    let (terms, interval) = plan::find_plan(billing, &command.plan_id)?;
-    let target = Target {
-        terms,
-        interval,
-        quantity: seen.quantity,
-    };
-    if target.is_price_of(&seen) {
-        return Err(Error::refused(
-            Code::AlreadyOnPlan,
-            "The subscription has this plan already.",
-        ));
-    }
-    let payer = scope.existing_customer()?;
-    let mut customer = payer.edit();
-    customer.email = command.billing_email;
-    let plain = &cx.without_conditions();
-    audited::replace(plain, &payer, uow, &payer, customer, "customer.updated").await?;
-    let how = How {
-        proration_date: None,
-        effective: Effective::Auto,
-        has_new_method: true,
-    };
-    let pending = change(cx, scope, uow, billing, &seen, &target, &how).await?;
-    Ok(PendingUpgrade {
-        charge: PendingCharge {
-            payment_method_id: Some(command.payment_method_id),
-            ..pending
-        },
-        idempotency_key: command.idempotency_key,
-    })
-}
-
-/// Attaches the payment method of an upgrade and charges its invoice.
-///
-/// # Errors
-/// - `NOT_FOUND` if there is no such payment method.
-/// - `PAYMENT_REQUIRED` if the charge was declined. The tier is as before.
-/// - `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
-pub async fn finish_upgrade(
-    cx: &Context,
-    store: &dyn Store,
-    billing: &Billing,
-    pending: &PendingUpgrade,
-) -> Result<DoneUpgrade> {
-    let charge = charge_or_undo(cx, store, billing, &pending.charge).await?;
-    let (status, client_secret) = match charge {
-        Some(Charge::ActionRequired { client_secret }) => {
-            (UpgradeStatus::RequiresAction, client_secret)
-        }
-        Some(declined @ Charge::Declined { .. }) => {
-            let invoice = pending.charge.invoice_id.as_ref();
-            if let Some(refusal) = invoice.and_then(|invoice| declined.refusal(invoice)) {
-                return Err(refusal);
-            }
-            (UpgradeStatus::Active, None)
-        }
-        Some(Charge::Paid) | None => (UpgradeStatus::Active, None),
-    };
-    let subscription = load(store, &pending.charge.subscription_id).await?;
-    let mut uow = store.begin(Mode::Read).await?;
-    let invoice = match &pending.charge.invoice_id {
-        Some(id) => Some(invoice_state::load(uow.as_mut(), id).await?),
-        None => None,
-    };
-    uow.rollback().await;
-    Ok(DoneUpgrade {
-        subscription,
-        invoice,
-        status,
-        client_secret,
-    })
-}
-
 /// Charges the invoice of a change. If it cannot be charged at all, the change is undone.
-async fn charge_or_undo(
+pub(super) async fn charge_or_undo(
     cx: &Context,
     store: &dyn Store,
     billing: &Billing,
@@ -633,7 +467,10 @@ async fn charge_or_undo(
 }
 
 /// Returns the live subscription of a platform.
-async fn live(uow: &mut dyn UnitOfWork, platform: &PlatformId) -> Result<Stored<Subscription>> {
+pub(super) async fn find_live(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<Stored<Subscription>> {
     let live = live_of(uow, platform).await?;
     live.ok_or(Error::NotFound(Subscription::KIND))
 }
@@ -687,144 +524,6 @@ fn ensure_can_undo(cx: &Context, seen: &Subscription, now: Timestamp) -> Result<
         Code::InvalidState,
         "A downgrade is made with the end of the period. Only an upgrade of the last 15 minutes can be undone at once.",
     ))
-}
-
-fn planned(seen: &Subscription, target: &Target, at: Timestamp) -> Result<PlannedChange> {
-    Ok(PlannedChange {
-        from: seen.recurring()?,
-        to: target.price().recurring()?,
-        billed: seen.billed()?,
-        period: seen.period()?,
-        at,
-    })
-}
-
-/// Computes the lines of a change that is made at once.
-async fn quote(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    seen: &Subscription,
-    target: &Target,
-    change: &PlannedChange,
-) -> Result<Quote> {
-    let amounts = change.amounts()?;
-    let amounts = amounts.ok_or_else(|| {
-        Error::refused(
-            Code::QuoteExpired,
-            "The period of the subscription has ended. Request a new preview.",
-        )
-    })?;
-    let old = plan::version(uow, billing, seen.tier, seen.plan_version).await?;
-    let mut lines: Vec<_> = credit_line(cx, seen, &old, change.at)?
-        .into_iter()
-        .collect();
-    lines.push(charge_line(
-        cx,
-        seen,
-        target,
-        change,
-        amounts.charge,
-        amounts.restarts_period,
-    )?);
-    Ok(Quote {
-        lines,
-        credit: amounts.credit,
-        charge: amounts.charge,
-        restarts_period: amounts.restarts_period,
-    })
-}
-
-/// Returns the line that credits the rest of what the current period was invoiced with. Returns `None` if that is
-/// nothing, or the instant is not in the period.
-pub(super) fn credit_line(
-    cx: &Context,
-    seen: &Subscription,
-    terms: &PlanTerms,
-    at: Timestamp,
-) -> Result<Option<InvoiceLine>> {
-    let billed = seen.billed()?;
-    let Some(rest) = Proration::new(seen.period()?, at).filter(|_| billed.minor() != 0) else {
-        return Ok(None);
-    };
-    let amount = rest.rest_of(billed)?.negated().minor();
-    Ok(Some(InvoiceLine {
-        description: format!("Unused time of the {} plan", terms.name),
-        unit_amount_decimal: billed.minor().to_string(),
-        proration: Some(proration_of(rest, billed)),
-        ..line(cx, seen, terms, LineType::ProrationCredit, amount, at)
-    }))
-}
-
-fn charge_line(
-    cx: &Context,
-    seen: &Subscription,
-    target: &Target,
-    change: &PlannedChange,
-    amount: i64,
-    restarts_period: bool,
-) -> Result<InvoiceLine> {
-    let unit = target.terms.amount(target.interval).minor();
-    let full = target.price().recurring()?.amount;
-    let mut charge = InvoiceLine {
-        description: format!("Remaining time of the {} plan", target.terms.name),
-        quantity: u64::from(target.quantity),
-        unit_amount_decimal: unit.to_string(),
-        ..line(
-            cx,
-            seen,
-            &target.terms,
-            LineType::ProrationCharge,
-            amount,
-            change.at,
-        )
-    };
-    if restarts_period {
-        let mut after = seen.clone();
-        after.interval = target.interval;
-        after.restart_period(change.at)?;
-        charge.kind = LineType::Subscription;
-        charge.description = format!("{} plan, per {}", target.terms.name, target.interval);
-        charge.period_end = after.current_period_end;
-    } else {
-        let rest = Proration::new(change.period, change.at);
-        charge.proration = rest.map(|rest| proration_of(rest, full));
-    }
-    Ok(charge)
-}
-
-fn proration_of(rest: Proration, full: Money) -> LineProration {
-    LineProration {
-        seconds_left: rest.seconds_left(),
-        seconds_total: rest.period().seconds(),
-        full_amount: full.minor(),
-    }
-}
-
-/// Returns a line for the rest of the current period.
-fn line(
-    cx: &Context,
-    seen: &Subscription,
-    terms: &PlanTerms,
-    kind: LineType,
-    amount: i64,
-    at: Timestamp,
-) -> InvoiceLine {
-    InvoiceLine {
-        id: InvoiceLineId::generate(at, cx.entropy.as_ref()),
-        kind,
-        description: String::new(),
-        amount,
-        currency: seen.currency,
-        quantity: 1,
-        unit_amount_decimal: String::new(),
-        tier: Some(terms.tier),
-        metric: None,
-        stack_id: None,
-        period_start: at,
-        period_end: seen.current_period_end,
-        proration: None,
-    }
 }
 
 /// Returns an instant reduced to its second.

@@ -2,25 +2,25 @@
 //! the outcome. A charge that was interrupted anywhere can be run again: all its keys at the provider are derived from
 //! stored records.
 
-use serde_json::json;
-
 use super::Billing;
 use super::invoice_state;
 use super::operation;
-use super::payment::{self, AUTHENTICATION_REQUIRED, Outcome, decline_code, decline_reason};
-use super::payment_method;
+use super::payment::{self, Outcome};
+use super::provider::{
+    AUTHENTICATION_REQUIRED, decline_code, decline_reason, outcome_unknown, payment_required,
+    payments_error, provider_customer,
+};
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{
     AttemptEvent, AttemptStatus, Customer, Invoice, InvoiceStatus, Money, PaymentAttempt,
     PaymentAttemptQuery,
 };
 use crate::kernel::{
-    Code, Context, CustomerId, Error, InvoiceId, Machine, PaymentAttemptId, Result, Secret,
-    StoreError, Stored,
+    Context, Error, InvoiceId, Machine, PaymentAttemptId, Result, Secret, StoreError, Stored,
 };
 use crate::port::{
-    Close, Collected, InvoiceReference, Mode, OpKey, PayingCustomer, PaymentsError,
-    ProviderInvoiceStatus, PushedInvoice, PushedLine, Store, UnitOfWork, transact,
+    Close, CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, ProviderInvoiceStatus,
+    PushedInvoice, PushedLine, Store, UnitOfWork, transact,
 };
 
 /// The outcome of a charge, for the caller.
@@ -62,30 +62,6 @@ impl Charge {
             Some(invoice),
             secret.map(Secret::expose),
         ))
-    }
-}
-
-/// Returns the refusal of a request that needs a charge.
-pub(super) fn payment_required(
-    reason: &str,
-    decline_code: Option<String>,
-    invoice: Option<&InvoiceId>,
-    client_secret: Option<&str>,
-) -> Error {
-    let message = match reason {
-        AUTHENTICATION_REQUIRED => "The charge must be confirmed by the owner of the card.",
-        "no_payment_method" => "There is no payment method. Add one first.",
-        _ => "The card was declined.",
-    };
-    Error::Refused {
-        code: Code::PaymentRequired,
-        message: message.to_owned(),
-        details: json!({
-            "reason": reason,
-            "declineCode": decline_code,
-            "invoiceId": invoice,
-            "clientSecret": client_secret,
-        }),
     }
 }
 
@@ -141,24 +117,24 @@ pub async fn run(
     attempt: &PaymentAttemptId,
 ) -> Result<Charge> {
     let sent = match send(cx, store, billing, attempt).await? {
-        Sent::Before(charge) => return Ok(charge),
-        Sent::Now(sent) => sent,
+        SendOutcome::Before(charge) => return Ok(charge),
+        SendOutcome::Now(sent) => sent,
     };
     match collect(cx, store, billing, &sent).await {
-        Ok(Collected::Paid) => finish(cx, store, billing, &sent, &Outcome::Paid).await,
-        Ok(Collected::Declined(decline)) | Err(PaymentsError::Declined(decline)) => {
+        Ok(CollectOutcome::Paid) => finish(cx, store, billing, &sent, &Outcome::Paid).await,
+        Ok(CollectOutcome::Declined(decline)) | Err(PaymentsError::Declined(decline)) => {
             let declined = Outcome::Declined(decline);
             finish(cx, store, billing, &sent, &declined).await
         }
-        Ok(Collected::ActionRequired { client_secret }) => {
+        Ok(CollectOutcome::ActionRequired { client_secret }) => {
             finish(cx, store, billing, &sent, &Outcome::ActionRequired).await?;
             Ok(Charge::ActionRequired {
                 client_secret: Some(client_secret),
             })
         }
-        Ok(Collected::Processing) => {
+        Ok(CollectOutcome::Processing) => {
             lose(store, attempt).await?;
-            Err(outcome_unknown("the provider is processing the charge"))
+            Err(outcome_unknown())
         }
         Err(error @ (PaymentsError::Unknown(_) | PaymentsError::Conflict)) => {
             lose(store, attempt).await?;
@@ -180,7 +156,7 @@ struct SentAttempt {
     is_repeated: bool,
 }
 
-enum Sent {
+enum SendOutcome {
     /// The attempt has an outcome.
     Before(Charge),
     Now(Box<SentAttempt>),
@@ -192,12 +168,12 @@ async fn send(
     store: &dyn Store,
     billing: &Billing,
     attempt: &PaymentAttemptId,
-) -> Result<Sent> {
+) -> Result<SendOutcome> {
     transact(store, |uow, _| {
         Box::pin(async move {
             let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
             if let Some(charge) = charge_of(&seen) {
-                return Ok(Sent::Before(charge));
+                return Ok(SendOutcome::Before(charge));
             }
             let invoice = invoice_state::load(uow, &seen.invoice_id).await?;
             if !matches!(
@@ -205,7 +181,7 @@ async fn send(
                 InvoiceStatus::Open | InvoiceStatus::Uncollectible
             ) {
                 payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
-                return Ok(Sent::Before(declined("card_declined", None)));
+                return Ok(SendOutcome::Before(decline_charge("card_declined", None)));
             }
             let mut next = seen.edit();
             next.status = AttemptEvent::Send.next(seen.status)?;
@@ -214,7 +190,7 @@ async fn send(
             let customer = unowned_records::<Customer>(uow)
                 .get(&seen.customer_id)
                 .await?;
-            Ok(Sent::Now(Box::new(SentAttempt {
+            Ok(SendOutcome::Now(Box::new(SentAttempt {
                 attempt: unaudited::replace(uow, &seen, next).await?,
                 invoice,
                 customer,
@@ -239,12 +215,12 @@ fn charge_of(attempt: &PaymentAttempt) -> Option<Charge> {
                 Some(known @ ("insufficient_funds" | "expired_card")) => known.to_owned(),
                 _ => "card_declined".to_owned(),
             };
-            Some(declined(&reason, code))
+            Some(decline_charge(&reason, code))
         }
     }
 }
 
-fn declined(reason: &str, decline_code: Option<String>) -> Charge {
+fn decline_charge(reason: &str, decline_code: Option<String>) -> Charge {
     Charge::Declined {
         reason: reason.to_owned(),
         decline_code,
@@ -258,7 +234,7 @@ async fn collect(
     store: &dyn Store,
     billing: &Billing,
     sent: &SentAttempt,
-) -> Result<Collected, PaymentsError> {
+) -> Result<CollectOutcome, PaymentsError> {
     let payments = billing.payments.as_ref();
     let invoice = &sent.invoice;
     let customer = provider_customer(cx, store, billing, &sent.customer).await?;
@@ -271,7 +247,7 @@ async fn collect(
         };
         let known = payments.look_up(&reference).await?;
         if known.is_some_and(|known| known.status == ProviderInvoiceStatus::Paid) {
-            return Ok(Collected::Paid);
+            return Ok(CollectOutcome::Paid);
         }
     }
     let provider_id = match &invoice.provider_id {
@@ -337,41 +313,6 @@ async fn store_provider_id(store: &dyn Store, invoice: &InvoiceId, id: &str) -> 
     .await
 }
 
-/// Returns the id of a customer at the provider. Creates the customer there if it has none.
-pub(super) async fn provider_customer(
-    cx: &Context,
-    store: &dyn Store,
-    billing: &Billing,
-    customer: &Customer,
-) -> Result<String, PaymentsError> {
-    if let Some(id) = &customer.provider_id {
-        return Ok(id.clone());
-    }
-    let key = OpKey::new("cus", customer.id.as_str());
-    let details = PayingCustomer {
-        id: customer.id.clone(),
-        platform_id: customer.platform_id.clone(),
-        email: customer.email.as_str().to_owned(),
-        name: customer.name.as_ref().map(|name| name.as_str().to_owned()),
-    };
-    let id = billing.payments.ensure_customer(&key, &details).await?;
-    let stored = store_customer_id(cx, store, &customer.id, &id).await;
-    stored.map_err(|error| PaymentsError::Unknown(crate::port::Cause::new(error)))?;
-    Ok(id)
-}
-
-async fn store_customer_id(
-    cx: &Context,
-    store: &dyn Store,
-    customer: &CustomerId,
-    id: &str,
-) -> Result<()> {
-    transact(store, |uow, _| {
-        Box::pin(async move { payment_method::record_provider_id(cx, uow, customer, id).await })
-    })
-    .await
-}
-
 /// Stores the outcome of an attempt. Cancels the invoice at the provider if the outcome has cancelled ours.
 async fn finish(
     cx: &Context,
@@ -402,12 +343,12 @@ async fn finish(
     Ok(match outcome {
         Outcome::Paid => Charge::Paid,
         Outcome::Declined(decline) => {
-            declined(decline_reason(decline), Some(decline_code(decline)))
+            decline_charge(decline_reason(decline), Some(decline_code(decline)))
         }
         Outcome::ActionRequired => Charge::ActionRequired {
             client_secret: None,
         },
-        Outcome::NotExecuted => declined("card_declined", None),
+        Outcome::NotExecuted => decline_charge("card_declined", None),
     })
 }
 
@@ -477,30 +418,4 @@ pub(super) async fn last(store: &dyn Store, invoice: &InvoiceId) -> Result<Optio
         .await;
     uow.rollback().await;
     Ok(last?.and_then(|last| charge_of(&last)))
-}
-
-/// Converts an error of the provider. Its cause appears in the log only.
-pub(super) fn payments_error(error: PaymentsError) -> Error {
-    match error {
-        PaymentsError::Disabled(why) => Error::refused(Code::ServiceUnavailable, why),
-        PaymentsError::Unknown(cause) => outcome_unknown(&cause.to_string()),
-        PaymentsError::Conflict => outcome_unknown("another request changes the same object"),
-        PaymentsError::Declined(decline) => payment_required(
-            decline_reason(&decline),
-            Some(decline_code(&decline)),
-            None,
-            None,
-        ),
-        _ => Error::refused(
-            Code::PaymentProviderUnavailable,
-            "The payment provider failed. Nothing has happened; try again.",
-        ),
-    }
-}
-
-fn outcome_unknown(_why: &str) -> Error {
-    Error::refused(
-        Code::PaymentOutcomeUnknown,
-        "The outcome at the payment provider is not known yet. Repeat the request with the same idempotency key.",
-    )
 }

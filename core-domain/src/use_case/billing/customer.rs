@@ -5,7 +5,6 @@ use crate::access::{
     BillingScope, Covers, CustomerScope, SignedInScope, audited, authorize_billing, unowned_records,
 };
 use crate::billing::{CreateCustomer, Customer, CustomerQuery, UpdateCustomer};
-use crate::iam::User;
 use crate::kernel::{
     Code, Context, CustomerId, Email, Error, Result, Stored, Unowned, UserId, permission,
 };
@@ -87,7 +86,7 @@ pub async fn ensure_of_platform(
     }
     let email = match (email, cx.caller.user_id()) {
         (Some(email), _) => Some(email),
-        (None, Some(user)) => email_of(uow, user).await?,
+        (None, Some(user)) => iam::user::email_of(uow, user).await?,
         (None, None) => None,
     };
     let email = email.ok_or_else(|| {
@@ -119,7 +118,7 @@ pub(super) async fn ensure_of_user(
     if let Some(known) = unowned_records::<Customer>(uow).first(&of_user).await? {
         return Ok(known.id.clone());
     }
-    let email = email_of(uow, user).await?;
+    let email = iam::user::email_of(uow, user).await?;
     let command = CreateCustomer {
         email: email.ok_or(Error::NotFound("user"))?,
         platform_id: None,
@@ -128,11 +127,6 @@ pub(super) async fn ensure_of_user(
     };
     let customer = insert(cx, scope, uow, billing, command).await?;
     Ok(customer.id.clone())
-}
-
-async fn email_of(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Option<Email>> {
-    let user = unowned_records::<User>(uow).find(user).await?;
-    Ok(user.map(|user| user.email.clone()))
 }
 
 async fn insert(

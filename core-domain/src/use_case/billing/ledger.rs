@@ -17,7 +17,7 @@ use crate::kernel::{
     Entropy, Error, Result, Secret, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
 };
 use crate::port::{
-    Cause, Close, Collected, Decline, InvoiceReference, Mode, OpKey, PayingCustomer, Payments,
+    Cause, Close, CollectOutcome, Decline, InvoiceReference, Mode, OpKey, PayingCustomer, Payments,
     PaymentsError, ProviderEvent, ProviderInvoice, ProviderInvoiceStatus, ProviderMethod,
     ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, transact,
 };
@@ -105,7 +105,7 @@ fn to_method(method: &LedgerMethod) -> ProviderMethod {
 
 fn decline(decline_code: &str) -> Decline {
     Decline {
-        code: "card_declined".to_owned(),
+        error_code: "card_declined".to_owned(),
         decline_code: Some(decline_code.to_owned()),
         is_hard: false,
     }
@@ -280,7 +280,7 @@ impl Payments for Ledger {
         key: &OpKey,
         provider_invoice: &str,
         method: &str,
-    ) -> Result<Collected, PaymentsError> {
+    ) -> Result<CollectOutcome, PaymentsError> {
         self.ensure_enabled()?;
         let charged = transact(self.store.as_ref(), |uow, _| {
             Box::pin(async move { store_charge(uow, key, provider_invoice, method).await })
@@ -365,11 +365,11 @@ impl Payments for Ledger {
 }
 
 impl Ledger {
-    fn to_collected(&self, outcome: LedgerOutcome) -> Collected {
+    fn to_collected(&self, outcome: LedgerOutcome) -> CollectOutcome {
         match outcome {
-            LedgerOutcome::Paid => Collected::Paid,
-            LedgerOutcome::Declined => Collected::Declined(decline("generic_decline")),
-            LedgerOutcome::ActionRequired => Collected::ActionRequired {
+            LedgerOutcome::Paid => CollectOutcome::Paid,
+            LedgerOutcome::Declined => CollectOutcome::Declined(decline("generic_decline")),
+            LedgerOutcome::ActionRequired => CollectOutcome::ActionRequired {
                 client_secret: Secret::new(format!(
                     "pi_secret_{}",
                     secret_token(self.entropy.as_ref(), TOKEN_LENGTH)
@@ -379,7 +379,7 @@ impl Ledger {
     }
 }
 
-fn to_invoice(invoice: &LedgerInvoice, last_charge: Option<Collected>) -> ProviderInvoice {
+fn to_invoice(invoice: &LedgerInvoice, last_charge: Option<CollectOutcome>) -> ProviderInvoice {
     ProviderInvoice {
         id: invoice.id.as_str().to_owned(),
         invoice_id: Some(invoice.id.clone()),
@@ -498,7 +498,7 @@ async fn store_charge(
         unaudited::replace(uow, &invoice, paid).await?;
     }
     let charge = LedgerCharge {
-        key: key.as_str().to_owned(),
+        op_key: key.as_str().to_owned(),
         invoice_id: invoice.id.clone(),
         method_id: method.id.clone(),
         outcome,

@@ -1,8 +1,9 @@
 //! Use cases of billing: customers, payment methods, subscriptions, invoices, credits and the journal.
 //!
 //! The suite owns subscriptions, periods, proration and credits. The payment provider ([`crate::port::Payments`]) knows
-//! customers, payment methods and one invoice for each of ours. It is never called inside a unit of work: a first unit
-//! stores what is to be done, then the provider is called, and a second unit stores the outcome. See [`charge`].
+//! customers, payment methods and one invoice for each invoice of the suite. It is never called inside a unit of work: a
+//! first unit stores what is to be done, then the provider is called, and a second unit stores the outcome. See
+//! [`charge`].
 
 pub(in crate::use_case::billing) mod book;
 pub mod change;
@@ -16,8 +17,11 @@ mod operation;
 mod payment;
 pub mod payment_method;
 pub mod plan;
+mod provider;
+mod quote;
 pub mod subscription;
 mod subscription_state;
+pub mod upgrade;
 
 use std::sync::Arc;
 
@@ -25,7 +29,7 @@ use crate::billing::{Currency, Money, MoneyError, PlanCatalog};
 use crate::kernel::Error;
 use crate::port::Payments;
 
-/// What all use cases of billing share: the configured plans and the payment provider.
+/// The configured plans and the payment provider, which all use cases of billing share.
 #[derive(Clone, Debug)]
 pub struct Billing {
     /// The newest terms of all plans.

@@ -4,6 +4,7 @@
 use super::Billing;
 use super::book::CustomerBook;
 use super::operation::{self, PaidPrice};
+use super::provider::{AUTHENTICATION_REQUIRED, decline_code, decline_reason};
 use super::{invoice_state, plan, subscription_state};
 use crate::access::{SystemScope, audited, unaudited, unowned_records};
 use crate::billing::{
@@ -23,9 +24,6 @@ pub(super) enum Outcome {
     /// The provider was not called, or has certainly not charged the invoice.
     NotExecuted,
 }
-
-/// The reason of a `PAYMENT_REQUIRED` for an attempt that the customer must confirm.
-pub(super) const AUTHENTICATION_REQUIRED: &str = "authentication_required";
 
 /// Stores the outcome of an attempt. Does nothing if the attempt already has one.
 pub(super) async fn record(
@@ -78,24 +76,6 @@ pub(super) async fn discard(
     payment.skip(uow).await?;
     payment.book.store(uow).await?;
     Ok(())
-}
-
-/// Returns the code that says most about a decline.
-pub(super) fn decline_code(decline: &Decline) -> String {
-    let code = decline.decline_code.as_ref();
-    code.unwrap_or(&decline.code).clone()
-}
-
-/// Returns the reason of a `PAYMENT_REQUIRED` for a decline.
-pub(super) fn decline_reason(decline: &Decline) -> &'static str {
-    match (decline.code.as_str(), decline.decline_code.as_deref()) {
-        (_, Some("insufficient_funds")) => "insufficient_funds",
-        (_, Some("expired_card")) | ("expired_card", _) => "expired_card",
-        ("authentication_required", _) | (_, Some("authentication_required")) => {
-            AUTHENTICATION_REQUIRED
-        }
-        _ => "card_declined",
-    }
 }
 
 /// Gives a subscription a price that was paid for, or for which nothing was due.
@@ -313,7 +293,7 @@ impl<'a> Payment<'a> {
     /// The customer must confirm the charge. The next attempt by the clock is planned as after a decline.
     async fn require_action(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
         let decline = Decline {
-            code: AUTHENTICATION_REQUIRED.to_owned(),
+            error_code: AUTHENTICATION_REQUIRED.to_owned(),
             decline_code: None,
             is_hard: false,
         };

@@ -1,7 +1,8 @@
 //! Payment methods, which the provider stores. These use cases call the provider, so they open their own units of work.
 
 use super::Billing;
-use super::charge::{self, payments_error, provider_customer};
+use super::charge;
+use super::provider::{payments_error, provider_customer};
 use super::subscription_state::open_invoices;
 use crate::access::{
     CustomerScope, SystemScope, audited, authorize_customer, ensure_below, unowned_records,
@@ -43,7 +44,7 @@ pub async fn list(
     let methods = methods.map_err(payments_error)?;
     let mut methods: Vec<_> = methods
         .into_iter()
-        .map(|method| shown(method, Some(customer), now))
+        .map(|method| to_payment_method(method, Some(customer), now))
         .collect();
     methods.sort_by_key(|method| !method.is_default);
     Ok(methods)
@@ -92,7 +93,7 @@ pub async fn find<G: PermissionType>(
     }
     let own = customer.as_ref().map(|customer| &***customer);
     Ok(FoundMethod {
-        shown: shown(method, own, now?),
+        shown: to_payment_method(method, own, now?),
         customer,
     })
 }
@@ -143,7 +144,7 @@ pub async fn attach(
     if known.default_payment_method_id.is_none() {
         known = make_default(cx, store, billing, &known, &method.id).await?;
     }
-    Ok(shown(method, Some(&known), now))
+    Ok(to_payment_method(method, Some(&known), now))
 }
 
 /// Attaches a payment method to a customer and makes it the default, without charging open invoices. Returns its id.
@@ -313,7 +314,7 @@ pub async fn detach(
         let next = others.first().map(|method| method.id.as_str());
         store_default(cx, store, &customer.id, next).await?;
     }
-    Ok(shown(detached, None, now))
+    Ok(to_payment_method(detached, None, now))
 }
 
 /// Returns whether the customer has a subscription that will be charged.
@@ -355,22 +356,6 @@ pub async fn create_setup_intent(
     intent.map_err(payments_error)
 }
 
-/// Stores the id of a customer at the provider.
-pub(super) async fn record_provider_id(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    customer: &CustomerId,
-    provider_id: &str,
-) -> Result<()> {
-    let seen = unowned_records::<Customer>(uow).get(customer).await?;
-    let mut next = seen.edit();
-    next.provider_id = Some(provider_id.to_owned());
-    let cx = &cx.without_conditions();
-    let scope = &SystemScope::new();
-    audited::replace(cx, scope, uow, &seen, next, "customer.updated").await?;
-    Ok(())
-}
-
 async fn load(store: &dyn Store, customer: &CustomerId) -> Result<(Stored<Customer>, Timestamp)> {
     let mut uow = store.begin(Mode::Read).await?;
     let found = unowned_records::<Customer>(uow.as_mut())
@@ -382,7 +367,11 @@ async fn load(store: &dyn Store, customer: &CustomerId) -> Result<(Stored<Custom
 }
 
 /// Returns a payment method as the interface shows it.
-fn shown(method: ProviderMethod, customer: Option<&Customer>, now: Timestamp) -> PaymentMethod {
+fn to_payment_method(
+    method: ProviderMethod,
+    customer: Option<&Customer>,
+    now: Timestamp,
+) -> PaymentMethod {
     let default = customer.and_then(|customer| customer.default_payment_method_id.as_ref());
     PaymentMethod {
         is_default: default == Some(&method.id),

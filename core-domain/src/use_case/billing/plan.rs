@@ -44,13 +44,13 @@ pub async fn check_versions(uow: &mut dyn UnitOfWork, plans: &PlanCatalog) -> Re
     for terms in plans.by_rank() {
         let id = PlanVersion::id_of(terms.tier, terms.version);
         if let Some(stored) = unowned_records::<PlanVersion>(uow).find(&id).await? {
-            ensure_unchanged(terms, &stored.digest).map_err(changed)?;
+            ensure_unchanged(terms, &stored.digest).map_err(change_error)?;
         }
     }
     Ok(())
 }
 
-fn changed(error: PlanError) -> Error {
+fn change_error(error: PlanError) -> Error {
     Error::refused(crate::kernel::Code::InvalidState, error.to_string())
 }
 

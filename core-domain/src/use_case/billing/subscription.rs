@@ -68,7 +68,7 @@ pub(super) const fn default_quantity() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscribeUser {
-    /// The user.
+    /// The id of the user who subscribes.
     pub user_id: UserId,
     /// The id of the price.
     #[schemars(length(min = 1, max = 255))]
@@ -82,7 +82,7 @@ pub struct SubscribeUser {
     pub quantity: u32,
 }
 
-/// What remains to be done at the provider after a first unit of work. It is stored with the idempotency key of the
+/// The work at the provider that remains after a first unit of work. It is stored with the idempotency key of the
 /// request, so that a repetition continues it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingCharge {
@@ -659,7 +659,7 @@ async fn return_rest(
     }
     let has_paid = seen.status == SubscriptionStatus::Active && seen.billed_amount > 0;
     let terms = plan::version(uow, billing, seen.tier, seen.plan_version).await?;
-    let credit = super::change::credit_line(cx, seen, &terms, now)?;
+    let credit = super::quote::credit_line(cx, seen, &terms, now)?;
     let Some(credit) = credit.filter(|_| has_paid) else {
         return Ok(None);
     };

@@ -373,7 +373,7 @@ pub async fn update(
     store_transition(cx, scope.writer(), uow, next, event, None).await
 }
 
-/// Sets what billing decides about a platform: its tier, the end of its trial, and its customer at the payment provider.
+/// Sets the fields of a platform that billing decides about: its tier, the end of its trial, and its customer at the payment provider.
 /// Does nothing if the platform is gone.
 ///
 /// # Errors
@@ -397,7 +397,7 @@ pub(in crate::use_case) async fn follow_subscription(
     Ok(())
 }
 
-/// What billing decides about a platform.
+/// The fields of a platform that billing sets.
 #[derive(Clone, Debug)]
 pub(in crate::use_case) struct BilledPlatform {
     pub(in crate::use_case) tier: Tier,

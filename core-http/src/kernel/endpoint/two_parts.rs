@@ -29,14 +29,14 @@ use crate::kernel::request::parse::ParsedRequest;
 
 /// The context of a second part, which goes on if the client disconnects. Dereferences to the domain's [`Context`].
 #[derive(Clone, Debug)]
-pub struct Detached {
+pub struct DetachedCx {
     /// The caller and the request.
     pub domain: Context,
     /// The ports and settings that all services share.
     pub app: Arc<App>,
 }
 
-impl Deref for Detached {
+impl Deref for DetachedCx {
     type Target = Context;
 
     fn deref(&self) -> &Context {
@@ -110,7 +110,7 @@ type FirstRun = dyn for<'a> Fn(
 
 /// A type-erased second part.
 type SecondRun =
-    dyn Fn(Detached, Value, StatusCode) -> BoxFuture<'static, Result<Reply>> + Send + Sync;
+    dyn Fn(DetachedCx, Value, StatusCode) -> BoxFuture<'static, Result<Reply>> + Send + Sync;
 
 /// Both parts of a handler, type-erased.
 #[derive(Clone)]
@@ -155,7 +155,7 @@ impl Row {
         W: Serialize + DeserializeOwned + Send + 'static,
         A: Answer,
         H: for<'a> FirstPart<'a, T, S, P, Q, B, W>,
-        G: Fn(Detached, Arc<T>, W) -> F + Send + Sync + 'static,
+        G: Fn(DetachedCx, Arc<T>, W) -> F + Send + Sync + 'static,
         F: Future<Output = Result<A>> + Send + 'static,
     {
         let (first, own) = (Arc::new(first), Arc::clone(state));
@@ -223,7 +223,7 @@ pub(super) async fn run(
         First::Replay(reply) => return Ok(reply),
         First::New(work) | First::Resumed(work) => work,
     };
-    let detached = Detached {
+    let detached = DetachedCx {
         domain: cx.domain.without_conditions(),
         app: Arc::clone(&cx.app),
     };

@@ -1,4 +1,4 @@
-//! Who reaches whose billing, beyond the generated tests.
+//! Access to the billing of others, beyond the generated tests.
 
 use serde_json::json;
 

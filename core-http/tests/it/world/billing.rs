@@ -87,7 +87,7 @@ impl World {
                 .or_default()
                 .add_entry(&entry);
             total.add_entry(&entry);
-            assert_eq!(total.unbalanced(), None);
+            assert_eq!(total.find_unbalanced(), None);
         }
         for customer in self.all::<Customer>(&CustomerQuery::All).await {
             let own = sums.remove(&customer.id).unwrap_or_default();

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use core_domain::billing::{PaymentProvider, PlanCatalog};
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    Cause, Close, Collected, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
+    Cause, Close, CollectOutcome, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
     ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent, PushedInvoice,
     WebhookError,
 };
@@ -147,7 +147,7 @@ impl Payments for FaultyPayments {
         key: &OpKey,
         invoice: &str,
         method: &str,
-    ) -> Result<Collected, PaymentsError> {
+    ) -> Result<CollectOutcome, PaymentsError> {
         let fault = self.faults.lock().unwrap().pop();
         if fault == Some(PaymentFault::Unreachable) {
             return Err(PaymentsError::Unavailable(Cause::from("refused")));

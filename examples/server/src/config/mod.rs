@@ -122,7 +122,7 @@ impl Config {
         }
         EnvFilter::try_new(&options.log_level)
             .map_err(|problem| option_error("log_level", problem.to_string()))?;
-        // Nobody takes simulated money for real on a machine that only its own user reaches.
+        // Simulated money is harmless on a machine that only its own user reaches.
         options.settings.billing.allow_simulated_payments |=
             options.allow_simulated_payments || bind.is_loopback();
         options.settings.check().map_err(ConfigError::Setting)?;

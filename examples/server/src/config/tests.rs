@@ -31,7 +31,7 @@ fn the_defaults_are_sqlite_on_loopback_with_every_service() {
         Database::Sqlite(PathBuf::from("core-data/core.sqlite"))
     );
     assert!(config.options.bind.is_loopback());
-    assert_eq!(config.options.services.len(), SuiteService::ALL.len() - 1);
+    assert_eq!(config.options.services.len(), SuiteService::ALL.len());
 }
 
 #[test]

@@ -31,10 +31,19 @@ pub use sign_up::{SignUp, record_refused_sign_up, sign_up, sign_up_unconfirmed};
 
 use crate::access::unowned_records;
 use crate::iam::User;
-use crate::kernel::{Result, UserId};
+use crate::kernel::{Email, Result, UserId};
 use crate::port::UnitOfWork;
 
 /// Returns whether a user with this id exists.
 pub(in crate::use_case) async fn exists(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {
     Ok(unowned_records::<User>(uow).find(user).await?.is_some())
+}
+
+/// Returns the email address of a user. Returns `None` if there is no such user.
+pub(in crate::use_case) async fn email_of(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<Option<Email>> {
+    let user = unowned_records::<User>(uow).find(user).await?;
+    Ok(user.map(|user| user.email.clone()))
 }

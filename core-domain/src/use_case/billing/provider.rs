@@ -1,0 +1,132 @@
+//! The customer at the payment provider, and the errors of the provider as callers see them.
+
+use serde_json::json;
+
+use super::Billing;
+use crate::access::{SystemScope, audited, unowned_records};
+use crate::billing::Customer;
+use crate::kernel::{Code, Context, CustomerId, Error, InvoiceId, Result};
+use crate::port::{
+    Cause, Decline, OpKey, PayingCustomer, PaymentsError, Store, UnitOfWork, transact,
+};
+
+/// The reason of a `PAYMENT_REQUIRED` for an attempt that the customer must confirm.
+pub(super) const AUTHENTICATION_REQUIRED: &str = "authentication_required";
+
+/// Returns the id of a customer at the provider. Creates the customer there if it has none.
+pub(super) async fn provider_customer(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    customer: &Customer,
+) -> Result<String, PaymentsError> {
+    if let Some(id) = &customer.provider_id {
+        return Ok(id.clone());
+    }
+    let key = OpKey::new("cus", customer.id.as_str());
+    let details = PayingCustomer {
+        id: customer.id.clone(),
+        platform_id: customer.platform_id.clone(),
+        email: customer.email.as_str().to_owned(),
+        name: customer.name.as_ref().map(|name| name.as_str().to_owned()),
+    };
+    let id = billing.payments.ensure_customer(&key, &details).await?;
+    let stored = store_customer_id(cx, store, &customer.id, &id).await;
+    stored.map_err(|error| PaymentsError::Unknown(Cause::new(error)))?;
+    Ok(id)
+}
+
+async fn store_customer_id(
+    cx: &Context,
+    store: &dyn Store,
+    customer: &CustomerId,
+    id: &str,
+) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move { record_provider_id(cx, uow, customer, id).await })
+    })
+    .await
+}
+
+/// Stores the id of a customer at the provider.
+async fn record_provider_id(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    customer: &CustomerId,
+    provider_id: &str,
+) -> Result<()> {
+    let seen = unowned_records::<Customer>(uow).get(customer).await?;
+    let mut next = seen.edit();
+    next.provider_id = Some(provider_id.to_owned());
+    let cx = &cx.without_conditions();
+    let scope = &SystemScope::new();
+    audited::replace(cx, scope, uow, &seen, next, "customer.updated").await?;
+    Ok(())
+}
+
+/// Returns the refusal of a request that needs a charge.
+pub(super) fn payment_required(
+    reason: &str,
+    decline_code: Option<String>,
+    invoice: Option<&InvoiceId>,
+    client_secret: Option<&str>,
+) -> Error {
+    let message = match reason {
+        AUTHENTICATION_REQUIRED => "The charge must be confirmed by the owner of the card.",
+        "no_payment_method" => "There is no payment method. Add one first.",
+        _ => "The card was declined.",
+    };
+    Error::Refused {
+        code: Code::PaymentRequired,
+        message: message.to_owned(),
+        details: json!({
+            "reason": reason,
+            "declineCode": decline_code,
+            "invoiceId": invoice,
+            "clientSecret": client_secret,
+        }),
+    }
+}
+
+/// Returns the code that says most about a decline.
+pub(super) fn decline_code(decline: &Decline) -> String {
+    let code = decline.decline_code.as_ref();
+    code.unwrap_or(&decline.error_code).clone()
+}
+
+/// Returns the reason of a `PAYMENT_REQUIRED` for a decline.
+pub(super) fn decline_reason(decline: &Decline) -> &'static str {
+    match (decline.error_code.as_str(), decline.decline_code.as_deref()) {
+        (_, Some("insufficient_funds")) => "insufficient_funds",
+        (_, Some("expired_card")) | ("expired_card", _) => "expired_card",
+        ("authentication_required", _) | (_, Some("authentication_required")) => {
+            AUTHENTICATION_REQUIRED
+        }
+        _ => "card_declined",
+    }
+}
+
+/// Converts an error of the provider. Its cause appears in the log only.
+pub(super) fn payments_error(error: PaymentsError) -> Error {
+    match error {
+        PaymentsError::Disabled(why) => Error::refused(Code::ServiceUnavailable, why),
+        PaymentsError::Unknown(_) | PaymentsError::Conflict => outcome_unknown(),
+        PaymentsError::Declined(decline) => payment_required(
+            decline_reason(&decline),
+            Some(decline_code(&decline)),
+            None,
+            None,
+        ),
+        _ => Error::refused(
+            Code::PaymentProviderUnavailable,
+            "The payment provider failed. Nothing has happened; try again.",
+        ),
+    }
+}
+
+pub(super) fn outcome_unknown() -> Error {
+    Error::refused(
+        Code::PaymentOutcomeUnknown,
+        "The outcome at the payment provider is not known yet. Repeat the request with the same idempotency key.",
+    )
+}
