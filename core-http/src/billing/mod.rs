@@ -32,7 +32,7 @@ pub fn service(app: Arc<App>, billing: &Arc<Billing>) -> Result<Service, Service
         .tag("Plans", "The plans that customers can subscribe to.")
         .tag("Subscriptions", "Subscriptions and changes of their plan.")
         .tag("Invoices", "Invoices with their lines.")
-        .tag("Customers", "Who pays: platforms and users.")
+        .tag("Customers", "Platforms and users that pay.")
         .tag(
             "Payment methods",
             "Cards of a customer. The payment provider stores them.",

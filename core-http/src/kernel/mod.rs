@@ -58,7 +58,7 @@ pub use endpoint::row::{Row, delete, get, patch, post, put};
 pub use endpoint::scope::{BySession, CallerScope, OnOrganization, OnPlatform, OpenScope};
 pub use endpoint::service::{Service, ServiceBuilder};
 pub use endpoint::service_error::ServiceError;
-pub use endpoint::two_parts::{DetachedCx, FirstPart};
+pub use endpoint::two_part_handler::{DetachedCx, FirstPart};
 pub use endpoint::use_case::{
     Addressed, CallsUseCase, Followed, TakesContext, TakesNoContext, UseCase, call, call_with_body,
     call_with_id, call_with_id_and_body, call_with_id_and_query, call_with_query,

@@ -19,7 +19,7 @@ use super::row::Row;
 use super::scope::{CallerScope, OpenScope};
 use super::service_error::ServiceError;
 use super::shapes::Shapes;
-use super::two_parts::TwoParts;
+use super::two_part_handler::TwoParts;
 use crate::kernel::admission::idempotency::{Progress, find_stored};
 use crate::kernel::answer::long_poll::WaitQuery;
 use crate::kernel::answer::reply::Answer;

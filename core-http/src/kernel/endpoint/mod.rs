@@ -5,7 +5,7 @@
 //! (`super::request`), writing a response (`super::answer`), and decisions about the caller (`super::admission`).
 //!
 //! - `row`, `definition`: an endpoint's declaration, and the same with its handler.
-//! - `two_parts`: handlers that call another system after their unit of work.
+//! - `two_parts`, `two_part_handler`: handlers that call another system after their unit of work.
 //! - `handler`, `use_case`, `scope`, `shapes`: what a handler receives, and what the row learns from its types.
 //! - `router`, `compiled`, `service`, `service_error`: the table as a `tower::Service`.
 //! - `policy`, `authenticate`, `check_request`, `pipeline`: the steps from a request to its response, which apply the
@@ -30,5 +30,6 @@ pub(super) mod scope;
 pub(super) mod service;
 pub(super) mod service_error;
 pub(super) mod shapes;
+pub(super) mod two_part_handler;
 pub(super) mod two_parts;
 pub(super) mod use_case;
