@@ -77,7 +77,9 @@ impl Story<'_> {
             client.batch_execute(&mended).await.unwrap();
             let statuses = answers.iter().map(|answer| answer.status.as_u16());
             let statuses: Vec<u16> = statuses.collect();
-            assert!(statuses.contains(&500), "{name}: {statuses:?}");
+            // The embedded payment provider counts as another system, whose failure is a 502.
+            let has_failed = statuses.iter().any(|status| [500, 502].contains(status));
+            assert!(has_failed, "{name}: {statuses:?}");
         }
     }
 
@@ -133,9 +135,10 @@ impl Story<'_> {
 
     /// Creates a setup intent, whose secret is stored as a digest.
     async fn setup_intent(&mut self, person: &Person) -> Answer {
-        let call = Call::post("/setup-intent", &json!({})).bearer(&person.token);
+        let path = "/api/v1/billing/setup-intent";
+        let call = Call::post(path, &json!({})).bearer(&person.token);
         let call = call.header("idempotency-key", format!("k{}", self.next()));
-        let answer = self.send("billing", call).await;
+        let answer = self.send("gateway", call).await;
         if let Some(secret) = answer.json["clientSecret"].as_str() {
             self.marks.text("the secret of a setup intent", secret);
         }
