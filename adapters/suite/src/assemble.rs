@@ -113,6 +113,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let sweeper = Sweeper::new(
         &app,
         Arc::clone(&provider.infrastructure),
+        billing,
         builder.settings.sweep,
         sole_user,
     );

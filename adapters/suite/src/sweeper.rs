@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use core_domain::kernel::{Cipher, Context, Entropy, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
-use core_domain::use_case::billing::ledger;
+use core_domain::use_case::billing::recovery::recover;
+use core_domain::use_case::billing::{Billing, ledger};
 use core_domain::use_case::cli::remove_expired_plans;
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::registry::deployment::fail_stuck;
@@ -82,6 +83,7 @@ pub(crate) struct Sweeper {
     infrastructure: Arc<dyn Infrastructure>,
     entropy: Arc<dyn Entropy>,
     cipher: Cipher,
+    billing: Arc<Billing>,
     holder: LeaseHolder,
     options: SweepOptions,
 }
@@ -102,6 +104,7 @@ impl Sweeper {
     pub(crate) fn new(
         app: &App,
         infrastructure: Arc<dyn Infrastructure>,
+        billing: Arc<Billing>,
         options: SweepOptions,
         is_sole: bool,
     ) -> Self {
@@ -116,6 +119,7 @@ impl Sweeper {
             infrastructure,
             entropy,
             cipher: app.cipher.clone(),
+            billing,
             holder,
             options,
         }
@@ -166,6 +170,7 @@ impl Sweeper {
         }
         if swept == SweepOutcome::Done {
             self.remove_orphaned_uploads(stopped.clone()).await;
+            self.recover_charges(stopped.clone()).await;
         }
         if swept != SweepOutcome::Done || !is_daily {
             return swept;
@@ -236,6 +241,20 @@ impl Sweeper {
         Ok(())
     }
 
+    /// Finds out the outcome of interrupted charges, and undoes changes that were not paid in time.
+    async fn recover_charges(&self, mut stopped: watch::Receiver<bool>) {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let recovered = tokio::select! {
+            recovered = recover(&cx, self.store.as_ref(), &self.billing) => recovered,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match recovered {
+            Ok(0) => {}
+            Ok(recovered) => tracing::info!(recovered, "interrupted charges were settled"),
+            Err(error) => tracing::warn!(?error, "interrupted charges could not be settled"),
+        }
+    }
+
     /// Removes old previews, and files that no deployment refers to.
     async fn remove_old_deployments(&self, mut stopped: watch::Receiver<bool>) {
         let removed = tokio::select! {
@@ -277,11 +296,12 @@ mod tests {
     use std::time::Duration;
 
     use async_trait::async_trait;
+    use core_domain::billing::PlanCatalog;
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
     use core_domain::kernel::{SessionId, StoreError, Timestamp};
     use core_domain::port::{Mode, UnitOfWork, Within};
     use core_domain::testing::{
-        ManualClock, MemoryInfrastructure, MockBlobs, RecordKey, SeededEntropy,
+        ManualClock, MemoryInfrastructure, MockBlobs, MockPayments, RecordKey, SeededEntropy,
     };
     use core_storage::memory::{MemoryConfig, open};
     use tokio::time::sleep;
@@ -337,6 +357,10 @@ mod tests {
                 infrastructure: Arc::new(MemoryInfrastructure::default()),
                 holder: LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
                 cipher: Cipher::new([1; 32], entropy.clone()),
+                billing: Arc::new(Billing {
+                    plans: PlanCatalog::default(),
+                    payments: Arc::new(MockPayments::new()),
+                }),
                 entropy,
                 options,
             }

@@ -309,8 +309,8 @@ pub enum SubscriptionQuery {
     OfPlatform(PlatformId),
     /// The subscription of a platform that has not ended.
     LiveOfPlatform(PlatformId),
-    /// The subscriptions with this status.
-    With(SubscriptionStatus),
+    /// The incomplete subscriptions that were created before an instant, oldest first.
+    IncompleteSince(Timestamp),
 }
 
 #[cfg(test)]

@@ -144,7 +144,10 @@ fn subscriptions(query: &SubscriptionQuery) -> Select {
         SubscriptionQuery::LiveOfPlatform(platform) => subscriptions
             .filter(Filter::eq("platform_id", platform))
             .filter(Filter::one_of("status", SubscriptionStatus::LIVE)),
-        SubscriptionQuery::With(status) => subscriptions.filter(Filter::eq("status", status)),
+        SubscriptionQuery::IncompleteSince(before) => Select::of(Subscription::TABLE)
+            .filter(Filter::eq("status", &SubscriptionStatus::Incomplete))
+            .filter(Filter::lt("created_at", *before))
+            .order_by("created_at"),
     }
 }
 

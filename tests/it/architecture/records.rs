@@ -179,6 +179,10 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "the id of a customer at the provider, after the provider has created it",
     ),
     (
+        "billing/recovery.rs",
+        "the sweeper, which ends subscriptions that were not paid in time",
+    ),
+    (
         "shared/webhook/delivery.rs",
         "the dispatcher, which looks up the platform of a message; the dispatcher, which disables webhooks",
     ),

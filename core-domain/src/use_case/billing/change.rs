@@ -150,11 +150,7 @@ pub async fn preview(
     interval: Option<Interval>,
 ) -> Result<ChangePreview> {
     let seen = find_live(uow, scope.platform_id()).await?;
-    let target = Target {
-        terms: plan::newest(billing, tier_of(tier))?,
-        interval: interval.unwrap_or(seen.interval),
-        quantity: seen.quantity,
-    };
+    let target = target_of(uow, billing, &seen, tier, interval).await?;
     if target.is_price_of(&seen) {
         return Err(unchanged_error());
     }
@@ -233,11 +229,7 @@ pub async fn change_tier(
     command: ChangeTier,
 ) -> Result<PendingCharge> {
     let seen = find_live(uow, scope.platform_id()).await?;
-    let target = Target {
-        terms: plan::newest(billing, tier_of(command.tier))?,
-        interval: command.interval.unwrap_or(seen.interval),
-        quantity: seen.quantity,
-    };
+    let target = target_of(uow, billing, &seen, command.tier, command.interval).await?;
     let how = How {
         proration_date: command.proration_date,
         effective: command.effective,
@@ -294,6 +286,26 @@ pub async fn update(
     Ok(PendingCharge {
         payment_method_id: command.payment_method_id,
         ..pending
+    })
+}
+
+/// Returns the price of a tier for a subscription. A subscription that has the tier keeps the version of its terms.
+async fn target_of(
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    seen: &Subscription,
+    tier: Tier,
+    interval: Option<Interval>,
+) -> Result<Target> {
+    let tier = tier_of(tier);
+    let terms = match tier == seen.tier {
+        true => plan::version(uow, billing, tier, seen.plan_version).await?,
+        false => plan::newest(billing, tier)?,
+    };
+    Ok(Target {
+        terms,
+        interval: interval.unwrap_or(seen.interval),
+        quantity: seen.quantity,
     })
 }
 

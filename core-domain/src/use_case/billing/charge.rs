@@ -140,6 +140,11 @@ pub async fn run(
             lose(store, attempt).await?;
             Err(payments_error(error))
         }
+        // Only this call has done nothing. An earlier one may have charged the invoice.
+        Err(_) if sent.is_repeated => {
+            lose(store, attempt).await?;
+            Err(outcome_unknown())
+        }
         Err(error) => {
             finish(cx, store, billing, &sent, &Outcome::NotExecuted).await?;
             Err(payments_error(error))

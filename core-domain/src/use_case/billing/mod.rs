@@ -19,6 +19,7 @@ pub mod payment_method;
 pub mod plan;
 mod provider;
 mod quote;
+pub mod recovery;
 pub mod subscription;
 mod subscription_state;
 pub mod upgrade;

@@ -6,13 +6,13 @@ use super::book::CustomerBook;
 use super::operation::{self, PaidPrice};
 use super::provider::{AUTHENTICATION_REQUIRED, decline_code, decline_reason};
 use super::{invoice_state, plan, subscription_state};
-use crate::access::{SystemScope, audited, unaudited, unowned_records};
+use crate::access::{SystemScope, unaudited, unowned_records};
 use crate::billing::{
     AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
     OperationKind, OperationStatus, PaymentAttempt, PaymentAttemptQuery, Price, Subscription,
     SubscriptionEvent, SubscriptionStatus, next_attempt_at,
 };
-use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, Timestamp};
+use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::{Decline, UnitOfWork};
 
 /// The outcome of a charge, without secrets.
@@ -67,14 +67,52 @@ pub(super) async fn discard(
     invoice: &InvoiceId,
 ) -> Result<()> {
     let invoice = invoice_state::load(uow, invoice).await?;
-    let open = PaymentAttemptQuery::OpenOf(invoice.id.clone());
-    let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
-    if open.is_some() {
+    if has_open_attempt(uow, &invoice.id).await? {
         return Ok(());
     }
     let mut payment = Payment::open(cx, uow, billing, invoice).await?;
     payment.skip(uow).await?;
     payment.book.store(uow).await?;
+    Ok(())
+}
+
+/// Returns whether the outcome of an attempt to charge an invoice is open.
+pub(super) async fn has_open_attempt(
+    uow: &mut dyn UnitOfWork,
+    invoice: &InvoiceId,
+) -> Result<bool> {
+    let open = PaymentAttemptQuery::OpenOf(invoice.clone());
+    let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
+    Ok(open.is_some())
+}
+
+/// Removes a subscription whose first charge could not be sent, as if it had not been requested. Does nothing if a
+/// charge has been sent.
+pub(super) async fn undo_creation(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    subscription: &SubscriptionId,
+) -> Result<()> {
+    let seen = subscription_state::find(uow, subscription).await?;
+    let is_new = |seen: &Stored<Subscription>| {
+        matches!(
+            seen.status,
+            SubscriptionStatus::Incomplete | SubscriptionStatus::Trialing
+        )
+    };
+    let Some(seen) = seen.filter(is_new) else {
+        return Ok(());
+    };
+    let scope = &SystemScope::new();
+    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
+    for invoice in subscription_state::open_invoices_of(uow, &seen.id).await? {
+        if has_open_attempt(uow, &invoice.id).await? {
+            return Ok(());
+        }
+        invoice_state::void(cx, scope, uow, &mut book, &invoice).await?;
+    }
+    subscription_state::discard(cx, scope, uow, &book, &seen).await?;
+    book.store(uow).await?;
     Ok(())
 }
 
@@ -284,8 +322,7 @@ impl<'a> Payment<'a> {
         if operation.kind == OperationKind::CreateOrNothing
             && let Some(seen) = &self.subscription
         {
-            let cx = &cx.without_conditions();
-            audited::remove(cx, scope, uow, seen, "subscription.discarded").await?;
+            subscription_state::discard(cx, scope, uow, &self.book, seen).await?;
         }
         Ok(())
     }

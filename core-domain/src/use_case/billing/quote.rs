@@ -26,9 +26,7 @@ impl Target {
     }
 
     pub(super) fn is_price_of(&self, subscription: &Subscription) -> bool {
-        self.terms.tier == subscription.tier
-            && self.interval == subscription.interval
-            && self.quantity == subscription.quantity
+        self.price().id() == subscription.price_id && self.quantity == subscription.quantity
     }
 }
 

@@ -11,7 +11,7 @@ use super::charge::{self, Charge};
 use super::invoice_state::{self, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::subscription_state;
-use super::{customer, payment_method, plan};
+use super::{customer, payment, payment_method, plan};
 use crate::access::{
     BillingScope, Covers, CustomerScope, OperatorScope, all_unowned, unowned_records,
 };
@@ -24,7 +24,7 @@ use crate::kernel::{
     Code, Context, Email, Error, InvoiceId, InvoiceLineId, Machine, PlatformId, Reason, Record,
     Result, Stored, SubscriptionId, Timestamp, Unowned, UserId, permission,
 };
-use crate::port::{OpKey, Store, UnitOfWork};
+use crate::port::{OpKey, Store, UnitOfWork, transact};
 use crate::registry::Tier;
 
 /// Seconds of a day of a trial.
@@ -293,9 +293,10 @@ fn period_line(cx: &Context, subscription: &Subscription, terms: &PlanTerms) -> 
 }
 
 /// Attaches the payment method of the request and charges the first invoice. A declined card leaves the subscription
-/// `incomplete`. Returns the subscription.
+/// `incomplete`. If the card cannot be charged at all, the subscription is not kept. Returns the subscription.
 ///
 /// # Errors
+/// `NOT_FOUND` if there is no such payment method, `CONFLICT` if it belongs to another customer;
 /// `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
 pub async fn finish_creation(
     cx: &Context,
@@ -308,7 +309,15 @@ pub async fn finish_creation(
         Ok(_) => {}
         // The card was refused when it was attached.
         Err(error) if error.code() == Code::PaymentRequired => {}
-        Err(error) => return Err(error),
+        Err(error) if error.code() == Code::PaymentOutcomeUnknown => return Err(error),
+        Err(error) => {
+            let id = &pending.subscription_id;
+            let undone = transact(store, |uow, _| {
+                Box::pin(async move { payment::undo_creation(cx, uow, id).await })
+            });
+            undone.await?;
+            return Err(error);
+        }
     }
     load(store, &pending.subscription_id).await
 }

@@ -59,6 +59,21 @@ pub(super) async fn apply(
     replace(cx, scope, uow, book, seen, next, action).await
 }
 
+/// Removes a subscription that was not kept, and takes the tier from its platform.
+pub(super) async fn discard(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    seen: &Stored<Subscription>,
+) -> Result<()> {
+    let cx = &cx.without_conditions();
+    audited::remove(cx, scope, uow, seen, "subscription.discarded").await?;
+    let mut gone = seen.edit();
+    gone.status = SubscriptionStatus::Canceled;
+    follow(cx, scope, uow, book, &gone).await
+}
+
 /// Makes the platform's record follow its subscription.
 async fn follow(
     cx: &Context,

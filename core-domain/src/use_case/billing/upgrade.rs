@@ -84,7 +84,7 @@ pub async fn upgrade(
         interval,
         quantity: seen.quantity,
     };
-    if target.is_price_of(&seen) {
+    if command.plan_id == seen.plan_id {
         return Err(Error::refused(
             Code::AlreadyOnPlan,
             "The subscription has this plan already.",

@@ -1,10 +1,14 @@
 //! Charges: idempotency keys, lost responses and an unreachable provider.
 
+use std::sync::Arc;
+
+use core_domain::kernel::Context;
+use core_domain::use_case::billing::{Billing, recovery};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::paying_platform;
-use crate::world::{Answer, PaymentFault, World, on_every_store, operator};
+use crate::world::{Answer, PaymentFault, World, billing_over, on_every_store, operator};
 
 const KEY: &str = "idempotency-key";
 
@@ -60,6 +64,120 @@ async fn an_unreachable_provider_undoes_the_change_which_can_be_repeated() {
         .await
         .expect(200);
     assert_eq!(done.json["tier"], "growth");
+    world.assert_books_balance().await;
+}
+
+async fn recover(world: &World, billing: &Billing) -> usize {
+    let cx = Context::system(Arc::clone(&world.app.entropy));
+    let store = world.app.store.as_ref();
+    recovery::recover(&cx, store, billing).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_interrupted_charge_without_a_key_is_settled_by_itself() {
+    let world = World::new();
+    let (world, payments) = world.with_faulty_payments();
+    let billing = billing_over(&world.app);
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    payments.fail_next(PaymentFault::AnswerLost);
+    let lost = world.change_tier(&platform, "growth", json!({})).await;
+    lost.expect_error(502, "PAYMENT_OUTCOME_UNKNOWN");
+    assert_eq!(
+        recover(&world, &billing).await,
+        0,
+        "it may still be running"
+    );
+    world.tick(61);
+    assert_eq!(recover(&world, &billing).await, 1);
+    assert_eq!(world.subscription_of(&platform).await["tier"], "growth");
+    assert_eq!(recover(&world, &billing).await, 0);
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn a_charge_of_unknown_outcome_stays_unknown_while_the_provider_is_unreachable() {
+    let world = World::new();
+    let (world, payments) = world.with_faulty_payments();
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    payments.fail_next(PaymentFault::AnswerLost);
+    for _ in 0..2 {
+        let lost = upgrade_with_key(&world, &platform, "once").await;
+        lost.expect_error(502, "PAYMENT_OUTCOME_UNKNOWN");
+        payments.fail_next(PaymentFault::Unreachable);
+    }
+    assert_eq!(world.last_invoice(&platform).await["status"], "open");
+    world.assert_books_balance().await;
+    let lost = upgrade_with_key(&world, &platform, "once").await;
+    lost.expect_error(502, "PAYMENT_OUTCOME_UNKNOWN");
+    let found = upgrade_with_key(&world, &platform, "once")
+        .await
+        .expect(200);
+    assert_eq!(found.json["tier"], "growth");
+    assert_eq!(payments.charges().len(), 2);
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn what_is_not_paid_within_23_hours_is_undone() {
+    let world = World::new();
+    let billing = billing_over(&world.app);
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    world.tick(60);
+    let method = world
+        .attach_card(&customer, "pm_card_authenticationRequired")
+        .await;
+    let path = format!("/payment-methods/{method}/set-default");
+    let set = world
+        .billing
+        .post(&operator(), &path, json!({ "customerId": customer }))
+        .await;
+    let _ = set.expect(200);
+    let waiting = world.change_tier(&platform, "growth", json!({})).await;
+    waiting.expect_error(402, "PAYMENT_REQUIRED");
+    let other = world.create_platform("looms").await;
+    let incomplete = world.subscribe(&other, "starter").await.expect(201);
+    assert_eq!(incomplete.json["status"], "incomplete");
+    world.tick(22 * 3_600);
+    assert_eq!(recover(&world, &billing).await, 0);
+    world.tick(3_601);
+    assert_eq!(recover(&world, &billing).await, 2);
+    assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    assert_eq!(world.last_invoice(&platform).await["status"], "void");
+    assert_eq!(
+        world.subscription_of(&other).await["status"],
+        "incomplete_expired"
+    );
+    assert_eq!(world.last_invoice(&other).await["status"], "void");
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn a_subscription_that_cannot_be_charged_at_all_is_not_kept() {
+    let world = World::new();
+    let (world, payments) = world.with_faulty_payments();
+    let platform = world.create_platform("engines").await;
+    let subscribe = |method: &str| {
+        let body = json!({ "platformId": platform, "tier": "growth", "trialDays": 0,
+            "paymentMethodId": method, "billingEmail": "ada@example.org" });
+        let billing = world.billing.clone();
+        async move { billing.post(&operator(), "/subscription", body).await }
+    };
+    payments.fail_next(PaymentFault::Unreachable);
+    subscribe("pm_card_visa")
+        .await
+        .expect_error(502, "PAYMENT_PROVIDER_UNAVAILABLE");
+    subscribe("pm_unknown").await.expect_error(404, "NOT_FOUND");
+    let path = format!("/subscription?platformId={platform}");
+    world
+        .billing
+        .get(&operator(), &path)
+        .await
+        .expect_error(404, "NOT_FOUND");
+    world.assert_books_balance().await;
+    let created = subscribe("pm_card_visa").await.expect(201);
+    assert_eq!(created.json["status"], "active");
     world.assert_books_balance().await;
 }
 

@@ -38,6 +38,13 @@ impl FaultyPayments {
         self.faults.lock().unwrap().push(fault);
     }
 
+    /// Returns whether the next call cannot reach the provider, and forgets that fault.
+    fn is_unreachable(&self) -> bool {
+        let mut faults = self.faults.lock().unwrap();
+        let next = faults.pop_if(|fault| *fault == PaymentFault::Unreachable);
+        next.is_some()
+    }
+
     /// Returns the keys of all charges that reached the provider.
     pub(crate) fn charges(&self) -> Vec<String> {
         self.charges.lock().unwrap().clone()
@@ -168,6 +175,9 @@ impl Payments for FaultyPayments {
         &self,
         invoice: &InvoiceReference,
     ) -> Result<Option<ProviderInvoice>, PaymentsError> {
+        if self.is_unreachable() {
+            return Err(PaymentsError::Unavailable(Cause::from("refused")));
+        }
         self.ledger.look_up(invoice).await
     }
 
