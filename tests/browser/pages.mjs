@@ -496,7 +496,7 @@ const flows = {
         };
         await page.goto('/docs');
         const services = await page.locator('nav a').allInnerTexts();
-        assert.deepEqual(services, ['iam', 'registry', 'provisioning', 'cli', 'stacks']);
+        assert.deepEqual(services, ['iam', 'registry', 'provisioning', 'cli', 'billing', 'stacks']);
         for (const [index, service] of services.entries()) {
             if (index > 0) await follow(page, service);
             const [prefix] = (await page.locator('#reference').getAttribute('data-prefixes')).split(' ');
