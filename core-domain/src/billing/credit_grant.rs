@@ -150,8 +150,6 @@ pub enum CreditGrantQuery {
     Of(CustomerId),
     /// The credits of a customer of which something is left.
     ActiveOf(CustomerId),
-    /// The credits that have expired at an instant and are still active, the first to expire first.
-    ExpiredAt(Timestamp),
 }
 
 /// Request body that grants a credit.

@@ -278,10 +278,6 @@ pub enum InvoiceQuery {
     One(CustomerId, InvoiceId),
     /// The open invoices of a subscription.
     OpenOf(SubscriptionId),
-    /// The invoice with this id at the provider.
-    WithProviderId(String),
-    /// The open invoices whose next attempt is due, the most overdue first.
-    DueAt(Timestamp),
 }
 
 #[cfg(test)]

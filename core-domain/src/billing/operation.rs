@@ -83,10 +83,6 @@ pub struct BillingOperation {
     pub at: Timestamp,
     /// Whether a new period begins at that instant.
     pub restarts_period: bool,
-    /// Why the charge failed: the reason of a `PAYMENT_REQUIRED`. `None` if it did not.
-    pub failure: Option<String>,
-    /// The code with which the issuer has declined the card. `None` if there is none.
-    pub decline_code: Option<String>,
     /// When the operation fails if the invoice is not paid by then.
     pub expires_at: Timestamp,
     /// When the operation was created.
@@ -108,8 +104,6 @@ pub enum BillingOperationQuery {
     WithInvoice(InvoiceId),
     /// The operations that have not ended and expire by an instant, the first to expire first.
     ExpiredAt(Timestamp),
-    /// The running operations that were last changed before an instant, oldest first.
-    RunningSince(Timestamp),
 }
 
 #[cfg(test)]

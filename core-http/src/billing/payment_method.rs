@@ -47,7 +47,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             )
             .refuses(PROVIDER_CODES)
             .refuses(&[Code::NotFound, Code::Conflict, Code::PaymentRequired])
-            .writes_then(billing, begin_attachment, finish_attachment),
+            .writes_then(billing, begin_for_customer, finish_attachment),
         post("/payment-methods/{id}/detach", "detachPaymentMethod")
             .summary("Detaches a payment method, which can never be charged again.")
             .description(
@@ -74,7 +74,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
         .description("It pays the open invoices of the customer at once.")
         .refuses(PROVIDER_CODES)
         .refuses(&[Code::NotFound, Code::Conflict])
-        .writes_then(billing, begin_default, finish_default),
+        .writes_then(billing, begin_for_customer, finish_default),
     ]
 }
 
@@ -201,7 +201,7 @@ async fn finish_setup(
     }))
 }
 
-async fn begin_attachment(
+async fn begin_for_customer(
     cx: &Cx,
     _: Arc<Billing>,
     scope: CustomerScope<permission::BillingManage>,
@@ -241,16 +241,6 @@ async fn finish_detachment(
     let store = cx.app.store.as_ref();
     let detached = payment_method::detach(&cx, store, &billing, &method).await?;
     Ok(Output::new(detached))
-}
-
-async fn begin_default(
-    cx: &Cx,
-    _: Arc<Billing>,
-    scope: CustomerScope<permission::BillingManage>,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(String,), (), OfCustomer>,
-) -> Result<MethodWork> {
-    work(cx, uow, &scope.id, input.path.0).await
 }
 
 async fn finish_default(

@@ -103,7 +103,6 @@ CREATE UNIQUE INDEX "billing_invoices_provider" ON "billing_invoices" ("provider
 CREATE INDEX "billing_invoices_by_customer_id_created_at" ON "billing_invoices" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_invoices_by_customer_id_status_created_at" ON "billing_invoices" ("customer_id", "status", "created_at", "id");
 CREATE INDEX "billing_invoices_by_subscription_id_created_at_if_status" ON "billing_invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
-CREATE INDEX "billing_invoices_by_next_payment_attempt_at_if_status__4a7242cb" ON "billing_invoices" ("next_payment_attempt_at", "id") WHERE "status" = 'open' AND "next_payment_attempt_at" IS NOT NULL;
 
 CREATE TABLE "billing_payment_attempts" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -137,8 +136,6 @@ CREATE TABLE "billing_operations" (
     "billed_amount" INTEGER NOT NULL,
     "at" INTEGER NOT NULL,
     "restarts_period" INTEGER NOT NULL CHECK ("restarts_period" IN (0, 1)),
-    "failure" TEXT,
-    "decline_code" TEXT,
     "expires_at" INTEGER NOT NULL,
     "created_at" INTEGER NOT NULL,
     "updated_at" INTEGER NOT NULL,
@@ -147,7 +144,6 @@ CREATE TABLE "billing_operations" (
 CREATE UNIQUE INDEX "billing_operations_open" ON "billing_operations" ("subscription_id") WHERE "status" IN ('running', 'waiting');
 CREATE UNIQUE INDEX "billing_operations_invoice" ON "billing_operations" ("invoice_id");
 CREATE INDEX "billing_operations_by_expires_at_if_status" ON "billing_operations" ("expires_at", "id") WHERE "status" IN ('running', 'waiting');
-CREATE INDEX "billing_operations_by_updated_at_if_status" ON "billing_operations" ("updated_at", "id") WHERE "status" = 'running';
 
 CREATE TABLE "billing_credit_grants" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -168,7 +164,6 @@ CREATE TABLE "billing_credit_grants" (
 ) STRICT;
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at" ON "billing_credit_grants" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at_if_status" ON "billing_credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
-CREATE INDEX "billing_credit_grants_by_expires_at_if_status_if_expires_at" ON "billing_credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
 
 CREATE TABLE "billing_journal_entries" (
     "id" TEXT NOT NULL PRIMARY KEY,

@@ -196,7 +196,6 @@ table! {
         [customer_id, created_at],
         [customer_id, status, created_at],
         [subscription_id, created_at] where [OPEN_INVOICE],
-        [next_payment_attempt_at] where [OPEN_INVOICE, IndexPredicate::NotNull("next_payment_attempt_at")],
     }
     select invoices
 }
@@ -217,14 +216,6 @@ fn invoices(query: &InvoiceQuery) -> Select {
         InvoiceQuery::OpenOf(subscription) => invoices
             .filter(Filter::eq("subscription_id", subscription))
             .filter(open()),
-        InvoiceQuery::WithProviderId(id) => {
-            Select::of(Invoice::TABLE).filter(Filter::eq("provider_id", id))
-        }
-        InvoiceQuery::DueAt(now) => Select::of(Invoice::TABLE)
-            .filter(open())
-            .filter(Filter::NotNull("next_payment_attempt_at"))
-            .filter(Filter::le("next_payment_attempt_at", *now))
-            .order_by("next_payment_attempt_at"),
     }
 }
 
@@ -288,8 +279,6 @@ table! {
         billed_amount: Int,
         at: Time,
         restarts_period: Bool,
-        failure: Opt<Text>,
-        decline_code: Opt<Text>,
         expires_at: Time,
         created_at: Time,
         updated_at: Time,
@@ -300,7 +289,6 @@ table! {
     }
     index {
         [expires_at] where [OPEN_OPERATION],
-        [updated_at] where [IndexPredicate::Is("status", "running")],
     }
     select billing_operations
 }
@@ -324,10 +312,6 @@ fn billing_operations(query: &BillingOperationQuery) -> Select {
             .filter(open())
             .filter(Filter::le("expires_at", *now))
             .order_by("expires_at"),
-        BillingOperationQuery::RunningSince(before) => operations
-            .filter(Filter::eq("status", &OperationStatus::Running))
-            .filter(Filter::lt("updated_at", *before))
-            .order_by("updated_at"),
     }
 }
 
@@ -353,7 +337,6 @@ table! {
     index {
         [customer_id, created_at],
         [customer_id, created_at] where [ACTIVE_CREDIT],
-        [expires_at] where [ACTIVE_CREDIT, IndexPredicate::NotNull("expires_at")],
     }
     select credit_grants
 }
@@ -369,11 +352,6 @@ fn credit_grants(query: &CreditGrantQuery) -> Select {
             .filter(Filter::eq("customer_id", customer))
             .filter(active())
             .order_by_desc("created_at"),
-        CreditGrantQuery::ExpiredAt(now) => credits
-            .filter(active())
-            .filter(Filter::NotNull("expires_at"))
-            .filter(Filter::le("expires_at", *now))
-            .order_by("expires_at"),
     }
 }
 

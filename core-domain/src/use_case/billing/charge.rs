@@ -7,8 +7,8 @@ use super::invoice_state;
 use super::operation;
 use super::payment::{self, Outcome};
 use super::provider::{
-    AUTHENTICATION_REQUIRED, decline_code, decline_reason, outcome_unknown, payment_required,
-    payments_error, provider_customer,
+    AUTHENTICATION_REQUIRED, decline_code, outcome_unknown, payment_required, payments_error,
+    provider_customer, reason_of,
 };
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{
@@ -186,7 +186,11 @@ async fn send(
                 InvoiceStatus::Open | InvoiceStatus::Uncollectible
             ) {
                 payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
-                return Ok(SendOutcome::Before(decline_charge("card_declined", None)));
+                let charge = match invoice.status {
+                    InvoiceStatus::Paid => Charge::Paid,
+                    _ => decline_charge(None),
+                };
+                return Ok(SendOutcome::Before(charge));
             }
             let mut next = seen.edit();
             next.status = AttemptEvent::Send.next(seen.status)?;
@@ -215,19 +219,14 @@ fn charge_of(attempt: &PaymentAttempt) -> Option<Charge> {
             client_secret: None,
         }),
         AttemptStatus::Failed | AttemptStatus::NotExecuted => {
-            let code = attempt.decline_code.clone();
-            let reason = match code.as_deref() {
-                Some(known @ ("insufficient_funds" | "expired_card")) => known.to_owned(),
-                _ => "card_declined".to_owned(),
-            };
-            Some(decline_charge(&reason, code))
+            Some(decline_charge(attempt.decline_code.clone()))
         }
     }
 }
 
-fn decline_charge(reason: &str, decline_code: Option<String>) -> Charge {
+fn decline_charge(decline_code: Option<String>) -> Charge {
     Charge::Declined {
-        reason: reason.to_owned(),
+        reason: reason_of(decline_code.as_deref()).to_owned(),
         decline_code,
     }
 }
@@ -347,13 +346,11 @@ async fn finish(
     }
     Ok(match outcome {
         Outcome::Paid => Charge::Paid,
-        Outcome::Declined(decline) => {
-            decline_charge(decline_reason(decline), Some(decline_code(decline)))
-        }
+        Outcome::Declined(decline) => decline_charge(Some(decline_code(decline))),
         Outcome::ActionRequired => Charge::ActionRequired {
             client_secret: None,
         },
-        Outcome::NotExecuted => decline_charge("card_declined", None),
+        Outcome::NotExecuted => decline_charge(None),
     })
 }
 

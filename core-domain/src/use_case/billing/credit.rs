@@ -6,9 +6,7 @@ use crate::billing::{
     AppliedCredit, CreditEvent, CreditGrant, CreditGrantQuery, CreditStatus, Currency, Customer,
     Entry, GrantCredit, Invoice, Money,
 };
-use crate::kernel::{
-    Code, Context, CreditGrantId, CustomerId, Error, Machine, Result, Stored, Unowned,
-};
+use crate::kernel::{Code, Context, CreditGrantId, Error, Machine, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 
 /// Grants a credit to a customer.
@@ -131,16 +129,4 @@ pub(super) async fn give_back(
         audited::replace(cx, scope, uow, &seen, next, "credit.returned").await?;
     }
     Ok(())
-}
-
-/// Returns the credits of a customer, newest first.
-///
-/// # Errors
-/// Only those of the store.
-pub async fn list(
-    _: &OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    customer: &CustomerId,
-) -> Result<Vec<Stored<CreditGrant>>> {
-    all_unowned(uow, CreditGrantQuery::Of(customer.clone())).await
 }

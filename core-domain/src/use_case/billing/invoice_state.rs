@@ -3,11 +3,11 @@
 
 use super::Billing;
 use super::book::{CustomerBook, entries_about};
-use super::credit;
+use super::{credit, operation};
 use crate::access::{AuditEvent, Covers, audited, unowned_records};
 use crate::billing::{
-    Bill, BillingReason, Entry, Invoice, InvoiceEvent, InvoiceLine, InvoiceStatus, Money, Period,
-    Subscription, next_attempt_at,
+    Bill, BillingReason, Entry, Invoice, InvoiceEvent, InvoiceLine, InvoiceStatus, Money,
+    PaymentAttempt, PaymentAttemptQuery, Period, Subscription, next_attempt_at,
 };
 use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, Timestamp, Unowned};
 use crate::port::UnitOfWork;
@@ -205,7 +205,20 @@ pub(super) async fn pay(
     store(cx, scope, uow, seen, next, InvoiceEvent::Pay).await
 }
 
+/// Returns whether the outcome of an attempt to charge an invoice is open.
+pub(super) async fn has_open_attempt(
+    uow: &mut dyn UnitOfWork,
+    invoice: &InvoiceId,
+) -> Result<bool> {
+    let open = PaymentAttemptQuery::OpenOf(invoice.clone());
+    let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
+    Ok(open.is_some())
+}
+
 /// Cancels an open or written-off invoice. Its entries are mirrored, and its credits are returned.
+///
+/// # Errors
+/// `OPERATION_IN_PROGRESS` if the outcome of a charge is open, because the invoice may already be paid.
 pub(super) async fn void(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -213,6 +226,9 @@ pub(super) async fn void(
     book: &mut CustomerBook,
     seen: &Stored<Invoice>,
 ) -> Result<Stored<Invoice>> {
+    if has_open_attempt(uow, &seen.id).await? {
+        return Err(operation::in_progress());
+    }
     let mut next = seen.edit();
     next.status = InvoiceEvent::Void.next(seen.status)?;
     let entries = entries_about(uow, seen.id.as_str()).await?;

@@ -74,8 +74,6 @@ pub(super) async fn begin(
         billed_amount: price.billed.minor(),
         at: price.at,
         restarts_period: price.restarts_period,
-        failure: None,
-        decline_code: None,
         expires_at: now.plus(TIME_TO_PAY),
         created_at: now,
         updated_at: now,
@@ -92,20 +90,15 @@ pub(super) async fn of_invoice(
     unowned_records(uow).first(&with_invoice).await
 }
 
-/// Stores an event of an operation. `failure` says why the invoice was not paid.
+/// Stores an event of an operation.
 pub(super) async fn apply(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<BillingOperation>,
     event: OperationEvent,
-    failure: Option<(String, Option<String>)>,
 ) -> Result<()> {
     let mut next = seen.edit();
     next.status = event.next(seen.status)?;
     next.updated_at = uow.now().await?;
-    if let Some((failure, decline_code)) = failure {
-        next.failure = Some(failure);
-        next.decline_code = decline_code;
-    }
     unaudited::replace(uow, seen, next).await?;
     Ok(())
 }

@@ -4,13 +4,13 @@
 use super::Billing;
 use super::book::CustomerBook;
 use super::operation::{self, PaidPrice};
-use super::provider::{AUTHENTICATION_REQUIRED, decline_code, decline_reason};
+use super::provider::{AUTHENTICATION_REQUIRED, decline_code};
 use super::{invoice_state, plan, subscription_state};
-use crate::access::{SystemScope, unaudited, unowned_records};
+use crate::access::{SystemScope, unaudited};
 use crate::billing::{
     AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
-    OperationKind, OperationStatus, PaymentAttempt, PaymentAttemptQuery, Price, Subscription,
-    SubscriptionEvent, SubscriptionStatus, next_attempt_at,
+    OperationKind, OperationStatus, PaymentAttempt, Price, Subscription, SubscriptionEvent,
+    SubscriptionStatus, next_attempt_at,
 };
 use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::{Decline, UnitOfWork};
@@ -67,23 +67,13 @@ pub(super) async fn discard(
     invoice: &InvoiceId,
 ) -> Result<()> {
     let invoice = invoice_state::load(uow, invoice).await?;
-    if has_open_attempt(uow, &invoice.id).await? {
+    if invoice_state::has_open_attempt(uow, &invoice.id).await? {
         return Ok(());
     }
     let mut payment = Payment::open(cx, uow, billing, invoice).await?;
     payment.skip(uow).await?;
     payment.book.store(uow).await?;
     Ok(())
-}
-
-/// Returns whether the outcome of an attempt to charge an invoice is open.
-pub(super) async fn has_open_attempt(
-    uow: &mut dyn UnitOfWork,
-    invoice: &InvoiceId,
-) -> Result<bool> {
-    let open = PaymentAttemptQuery::OpenOf(invoice.clone());
-    let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
-    Ok(open.is_some())
 }
 
 /// Removes a subscription whose first charge could not be sent, as if it had not been requested. Does nothing if a
@@ -106,7 +96,7 @@ pub(super) async fn undo_creation(
     let scope = &SystemScope::new();
     let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
     for invoice in subscription_state::open_invoices_of(uow, &seen.id).await? {
-        if has_open_attempt(uow, &invoice.id).await? {
+        if invoice_state::has_open_attempt(uow, &invoice.id).await? {
             return Ok(());
         }
         invoice_state::void(cx, scope, uow, &mut book, &invoice).await?;
@@ -188,7 +178,7 @@ impl<'a> Payment<'a> {
                 invoice_state::pay(cx, scope, uow, &mut self.book, &self.invoice).await?;
         }
         if let Some(operation) = self.operation.clone() {
-            operation::apply(uow, &operation, OperationEvent::Finish, None).await?;
+            operation::apply(uow, &operation, OperationEvent::Finish).await?;
             self.finish(uow, &operation).await?;
         } else {
             self.settle_subscription(uow).await?;
@@ -285,12 +275,8 @@ impl<'a> Payment<'a> {
         let next = next_attempt_at(finalized_at, attempts).filter(|_| !decline.is_hard);
         let (cx, scope) = (self.cx, &self.scope);
         self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, next).await?;
-        let why = (
-            decline_reason(decline).to_owned(),
-            Some(decline_code(decline)),
-        );
         if let Some(operation) = self.operation.clone() {
-            operation::apply(uow, &operation, OperationEvent::Fail, Some(why)).await?;
+            operation::apply(uow, &operation, OperationEvent::Fail).await?;
             return self.undo(uow, &operation).await;
         }
         if self.invoice.billing_reason != BillingReason::SubscriptionCreate {
@@ -341,7 +327,7 @@ impl<'a> Payment<'a> {
             return self.fail(uow, &decline).await;
         }
         if operation.status == OperationStatus::Running {
-            operation::apply(uow, &operation, OperationEvent::Wait, None).await?;
+            operation::apply(uow, &operation, OperationEvent::Wait).await?;
         }
         let (cx, scope) = (self.cx, &self.scope);
         self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, None).await?;
@@ -353,7 +339,7 @@ impl<'a> Payment<'a> {
         let Some(operation) = self.operation.clone() else {
             return Ok(());
         };
-        operation::apply(uow, &operation, OperationEvent::Fail, None).await?;
+        operation::apply(uow, &operation, OperationEvent::Fail).await?;
         self.undo(uow, &operation).await
     }
 

@@ -158,7 +158,8 @@ pub(super) async fn attach_only(
 ) -> Result<String> {
     let (known, _) = load(store, customer).await?;
     let method = attach_to(cx, store, billing, &known, id, key).await?;
-    store_default(cx, store, customer, Some(&method.id)).await?;
+    let (known, _) = load(store, customer).await?;
+    replace_default(cx, store, billing, &known, &method.id).await?;
     Ok(method.id)
 }
 
@@ -230,7 +231,24 @@ pub async fn set_default(
 
 /// Makes a method the default, here and at the provider, and charges every open invoice to it. A charge that fails
 /// changes nothing about the method.
-pub(super) async fn make_default(
+async fn make_default(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    customer: &Customer,
+    method: &str,
+) -> Result<Stored<Customer>> {
+    let stored = replace_default(cx, store, billing, customer, method).await?;
+    for invoice in open_of(store, &customer.id).await? {
+        let charged = charge::charge(cx, store, billing, &invoice, method).await;
+        // The invoice stays open, and its next attempt is planned. An unknown outcome is looked up later.
+        drop(charged);
+    }
+    Ok(stored)
+}
+
+/// Makes a method the default, here and at the provider.
+async fn replace_default(
     cx: &Context,
     store: &dyn Store,
     billing: &Billing,
@@ -245,13 +263,7 @@ pub(super) async fn make_default(
             .await;
         set.map_err(payments_error)?;
     }
-    let stored = store_default(cx, store, &customer.id, Some(method)).await?;
-    for invoice in open_of(store, &customer.id).await? {
-        let charged = charge::charge(cx, store, billing, &invoice, method).await;
-        // The invoice stays open, and its next attempt is planned. What is unknown is found out later.
-        drop(charged);
-    }
-    Ok(stored)
+    store_default(cx, store, &customer.id, Some(method)).await
 }
 
 async fn open_of(store: &dyn Store, customer: &CustomerId) -> Result<Vec<InvoiceId>> {
@@ -311,8 +323,14 @@ pub async fn detach(
         .await
         .map_err(payments_error)?;
     if customer.default_payment_method_id.as_deref() == Some(id) {
-        let next = others.first().map(|method| method.id.as_str());
-        store_default(cx, store, &customer.id, next).await?;
+        match others.first() {
+            Some(next) => {
+                replace_default(cx, store, billing, &customer, &next.id).await?;
+            }
+            None => {
+                store_default(cx, store, &customer.id, None).await?;
+            }
+        }
     }
     Ok(to_payment_method(detached, None, now))
 }

@@ -30,7 +30,8 @@ pub async fn store_versions(uow: &mut dyn UnitOfWork, plans: &PlanCatalog) -> Re
             .find(&version.id)
             .await?;
         if stored.is_none() {
-            unaudited::insert(uow, version).await?;
+            // Two processes can start at once. The unit of the later one runs again.
+            unaudited::append(uow, version).await?;
         }
     }
     Ok(())

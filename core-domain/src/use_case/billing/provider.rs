@@ -94,14 +94,12 @@ pub(super) fn decline_code(decline: &Decline) -> String {
     code.unwrap_or(&decline.error_code).clone()
 }
 
-/// Returns the reason of a `PAYMENT_REQUIRED` for a decline.
-pub(super) fn decline_reason(decline: &Decline) -> &'static str {
-    match (decline.error_code.as_str(), decline.decline_code.as_deref()) {
-        (_, Some("insufficient_funds")) => "insufficient_funds",
-        (_, Some("expired_card")) | ("expired_card", _) => "expired_card",
-        ("authentication_required", _) | (_, Some("authentication_required")) => {
-            AUTHENTICATION_REQUIRED
-        }
+/// Returns the reason of a `PAYMENT_REQUIRED` for the code of a decline.
+pub(super) fn reason_of(code: Option<&str>) -> &'static str {
+    match code {
+        Some("insufficient_funds") => "insufficient_funds",
+        Some("expired_card") => "expired_card",
+        Some(AUTHENTICATION_REQUIRED) => AUTHENTICATION_REQUIRED,
         _ => "card_declined",
     }
 }
@@ -111,12 +109,10 @@ pub(super) fn payments_error(error: PaymentsError) -> Error {
     match error {
         PaymentsError::Disabled(why) => Error::refused(Code::ServiceUnavailable, why),
         PaymentsError::Unknown(_) | PaymentsError::Conflict => outcome_unknown(),
-        PaymentsError::Declined(decline) => payment_required(
-            decline_reason(&decline),
-            Some(decline_code(&decline)),
-            None,
-            None,
-        ),
+        PaymentsError::Declined(decline) => {
+            let code = decline_code(&decline);
+            payment_required(reason_of(Some(&code)), Some(code), None, None)
+        }
         _ => Error::refused(
             Code::PaymentProviderUnavailable,
             "The payment provider failed. Nothing has happened; try again.",

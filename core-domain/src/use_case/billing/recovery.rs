@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::charge;
 use super::subscription_state::{self, open_invoices_of};
-use super::{Billing, book::CustomerBook, invoice_state, payment};
+use super::{Billing, book::CustomerBook, invoice_state};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{
     BillingOperation, BillingOperationQuery, PaymentAttempt, PaymentAttemptQuery, Subscription,
@@ -90,7 +90,7 @@ async fn expire(cx: &Context, store: &dyn Store, subscription: &Subscription) ->
             let scope = &SystemScope::new();
             let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
             for invoice in open_invoices_of(uow, &seen.id).await? {
-                if payment::has_open_attempt(uow, &invoice.id).await? {
+                if invoice_state::has_open_attempt(uow, &invoice.id).await? {
                     return Ok(());
                 }
                 invoice_state::void(cx, scope, uow, &mut book, &invoice).await?;

@@ -446,7 +446,14 @@ pub async fn of_platform(
     scope: &BillingScope<permission::BillingRead>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Subscription>> {
-    let platform = scope.platform_id();
+    live_or_last(uow, scope.platform_id()).await
+}
+
+/// Returns the subscription of a platform that has not ended, or else the one that was created last.
+async fn live_or_last(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<Stored<Subscription>> {
     if let Some(live) = live_of(uow, platform).await? {
         return Ok(live);
     }
@@ -503,14 +510,7 @@ pub async fn cancel_of_platform(
     uow: &mut dyn UnitOfWork,
     command: CancelSubscription,
 ) -> Result<Stored<Subscription>> {
-    let platform = scope.platform_id();
-    let live = live_of(uow, platform).await?;
-    let of_platform = SubscriptionQuery::OfPlatform(platform.clone());
-    let seen = match live {
-        Some(live) => Some(live),
-        None => unowned_records(uow).first(&of_platform).await?,
-    };
-    let seen = seen.ok_or(Error::NotFound(Subscription::KIND))?;
+    let seen = live_or_last(uow, scope.platform_id()).await?;
     if !seen.status.is_live() {
         SubscriptionEvent::Cancel.next(seen.status)?;
     }

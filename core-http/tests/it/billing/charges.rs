@@ -7,7 +7,7 @@ use core_domain::use_case::billing::{Billing, recovery};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::paying_platform;
+use super::{paying_platform, platform_with_card};
 use crate::world::{Answer, PaymentFault, World, billing_over, on_every_store, operator};
 
 const KEY: &str = "idempotency-key";
@@ -120,20 +120,36 @@ async fn a_charge_of_unknown_outcome_stays_unknown_while_the_provider_is_unreach
 }
 
 #[tokio::test]
+async fn an_invoice_is_not_cancelled_while_the_outcome_of_its_charge_is_open() {
+    let world = World::new();
+    let (world, payments) = world.with_faulty_payments();
+    let billing = billing_over(&world.app);
+    let (platform, _) = platform_with_card(&world).await;
+    payments.fail_next(PaymentFault::AnswerLost);
+    let lost = world.subscribe(&platform, "starter").await;
+    lost.expect_error(502, "PAYMENT_OUTCOME_UNKNOWN");
+    let cancel = json!({ "platformId": platform, "immediately": true });
+    let path = "/subscription/cancel";
+    let refused = world.billing.post(&operator(), path, cancel.clone()).await;
+    refused.expect_error(409, "OPERATION_IN_PROGRESS");
+    world.tick(61);
+    assert_eq!(recover(&world, &billing).await, 1);
+    assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    assert_eq!(world.last_invoice(&platform).await["amountPaid"], 2900);
+    let canceled = world.billing.post(&operator(), path, cancel).await;
+    assert_eq!(canceled.expect(200).json["status"], "canceled");
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
 async fn what_is_not_paid_within_23_hours_is_undone() {
     let world = World::new();
     let billing = billing_over(&world.app);
     let (platform, customer) = paying_platform(&world, "starter").await;
     world.tick(60);
-    let method = world
-        .attach_card(&customer, "pm_card_authenticationRequired")
+    world
+        .use_card(&customer, "pm_card_authenticationRequired")
         .await;
-    let path = format!("/payment-methods/{method}/set-default");
-    let set = world
-        .billing
-        .post(&operator(), &path, json!({ "customerId": customer }))
-        .await;
-    let _ = set.expect(200);
     let waiting = world.change_tier(&platform, "growth", json!({})).await;
     waiting.expect_error(402, "PAYMENT_REQUIRED");
     let other = world.create_platform("looms").await;
@@ -186,15 +202,9 @@ async fn a_declined_charge_is_the_stored_answer_of_its_key() {
     let world = World::new();
     let (platform, customer) = paying_platform(&world, "starter").await;
     world.tick(60);
-    let method = world
-        .attach_card(&customer, "pm_card_chargeCustomerFail")
+    world
+        .use_card(&customer, "pm_card_chargeCustomerFail")
         .await;
-    let path = format!("/payment-methods/{method}/set-default");
-    let set = world
-        .billing
-        .post(&operator(), &path, json!({ "customerId": customer }))
-        .await;
-    let _ = set.expect(200);
     let first = upgrade_with_key(&world, &platform, "once").await;
     let first = first.expect_error(402, "PAYMENT_REQUIRED");
     let again = upgrade_with_key(&world, &platform, "once").await;

@@ -273,15 +273,9 @@ async fn an_upgrade_without_a_card_is_refused_and_changes_nothing() {
     let detach = format!("/payment-methods/{method}/detach");
     let refused = world.billing.post(&operator(), &detach, json!({})).await;
     refused.expect_error(409, "PAYMENT_METHOD_IN_USE");
-    let declining = world
-        .attach_card(&customer, "pm_card_chargeCustomerFail")
+    world
+        .use_card(&customer, "pm_card_chargeCustomerFail")
         .await;
-    let default = format!("/payment-methods/{declining}/set-default");
-    let set = world
-        .billing
-        .post(&operator(), &default, json!({ "customerId": customer }))
-        .await;
-    assert_eq!(set.expect(200).json["isDefault"], true);
     let before = world.subscription_of(&platform).await;
     let refused = world.change_tier(&platform, "growth", json!({})).await;
     let refused = refused.expect_error(402, "PAYMENT_REQUIRED");
@@ -308,15 +302,9 @@ async fn a_charge_that_must_be_confirmed_locks_the_subscription() {
     let world = World::new();
     let (platform, customer) = paying_platform(&world, "starter").await;
     world.tick(60);
-    let method = world
-        .attach_card(&customer, "pm_card_authenticationRequired")
+    world
+        .use_card(&customer, "pm_card_authenticationRequired")
         .await;
-    let default = format!("/payment-methods/{method}/set-default");
-    let set = world
-        .billing
-        .post(&operator(), &default, json!({ "customerId": customer }))
-        .await;
-    let _ = set.expect(200);
     let refused = world.change_tier(&platform, "growth", json!({})).await;
     let refused = refused.expect_error(402, "PAYMENT_REQUIRED");
     let details = &refused.json["error"]["details"];

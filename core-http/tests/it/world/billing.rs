@@ -32,6 +32,20 @@ impl World {
         attached.expect(200).id()
     }
 
+    /// Attaches a test card to a customer, makes it the default, and returns the id of the payment method.
+    pub(crate) async fn use_card(&self, customer: &str, card: &str) -> String {
+        let method = self.attach_card(customer, card).await;
+        let path = format!("/payment-methods/{method}/set-default");
+        let body = json!({ "customerId": customer });
+        let set = self
+            .billing
+            .post(&operator(), &path, body)
+            .await
+            .expect(200);
+        assert_eq!(set.json["isDefault"], true);
+        method
+    }
+
     /// Subscribes a platform to a monthly plan without a trial.
     pub(crate) async fn subscribe(&self, platform: &str, tier: &str) -> Answer {
         let body = json!({ "platformId": platform, "tier": tier, "trialDays": 0,
