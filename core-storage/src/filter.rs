@@ -108,6 +108,22 @@ impl Filter {
         Self::And(Vec::new())
     }
 
+    /// Returns whether no row matches in which the column is NULL.
+    #[must_use]
+    pub fn excludes_null(&self, column: &str) -> bool {
+        match self {
+            Self::And(parts) => parts.iter().any(|part| part.excludes_null(column)),
+            Self::Or(parts) | Self::Disjoint(parts) => {
+                parts.iter().all(|part| part.excludes_null(column))
+            }
+            Self::Compare(own, ..)
+            | Self::In(own, _)
+            | Self::Prefix(own, _)
+            | Self::NotNull(own) => *own == column,
+            Self::IsNull(_) => false,
+        }
+    }
+
     /// The column equals the value.
     pub fn eq(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Eq, value.into_value())

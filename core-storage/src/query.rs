@@ -125,7 +125,7 @@ impl Select {
         self.full_order().iter().map(value).collect()
     }
 
-    /// Checks the columns and types, and that no column of the order is nullable.
+    /// Checks the columns and types, and that no column of the order can be NULL in a matching row.
     ///
     /// # Errors
     /// [`StoreError::Backend`] if a check fails, which is a mistake in the query.
@@ -133,7 +133,8 @@ impl Select {
         self.filter.check(self.table)?;
         for part in &self.order {
             let column = self.table.column(part.column)?;
-            if column.nullable || column.kind == Type::Json {
+            let is_null = column.nullable && !self.filter.excludes_null(part.column);
+            if is_null || column.kind == Type::Json {
                 return Err(StoreError::backend(format!(
                     "{} cannot be sorted by {}",
                     self.table.name, part.column

@@ -8,8 +8,9 @@ use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
 use core_domain::port::{
     AnnouncingStore, CommitListener, PasswordHasher, Payments, SiteArchives, Store, transact,
 };
+use core_domain::use_case::billing::clock::BillingClock;
 use core_domain::use_case::billing::ledger::Ledger;
-use core_domain::use_case::billing::{Billing, plan};
+use core_domain::use_case::billing::{Billing, plan, register_kinds as register_billing};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
@@ -22,6 +23,7 @@ use core_http::kernel::{
 use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
+use crate::billing_ticker::BillingTicker;
 use crate::client_address::trusted_proxies;
 use crate::dns::dns_resolver;
 use crate::due_queue;
@@ -83,9 +85,10 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let dns = dns_resolver(&builder)?;
     let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
+    let billing = billing(&builder, &store).await?;
+    let kinds = register_billing(kinds, &billing, &builder.entropy)?;
     let app = app(&builder, &secret, &store, &provider, kinds, &after_commit)?;
     let iam_config = iam_config(&builder, &secret)?;
-    let billing = billing(&builder, &app).await?;
     let services = Services::over(
         &app,
         &archives,
@@ -113,7 +116,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let sweeper = Sweeper::new(
         &app,
         Arc::clone(&provider.infrastructure),
-        billing,
+        Arc::clone(&billing),
         builder.settings.sweep,
         sole_user,
     );
@@ -129,6 +132,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         dns,
         cx: Context::system(Arc::clone(&app.entropy)),
         options: builder.settings.dns.clone(),
+    };
+    let billing_ticker = BillingTicker {
+        store: Arc::clone(&store),
+        billing,
+        cx: Context::system(Arc::clone(&app.entropy)),
+        options: builder.settings.billing.clone(),
     };
     let sealer = Sealer {
         store: Arc::clone(&store),
@@ -162,6 +171,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         hostname_checker: hostname_checker.start(),
         webhooks: due_queue::start(webhooks, after_commit.webhooks()),
         sweeper: sweeper.start(),
+        billing_ticker: billing_ticker.start(),
         _temporary: folder.temporary,
     })
 }
@@ -343,21 +353,31 @@ fn iam_config(
 }
 
 /// Returns the plans and the payment provider. Stores the configured versions of the plans.
-async fn billing(builder: &SuiteBuilder, app: &App) -> Result<Arc<Billing>, SuiteError> {
+async fn billing(
+    builder: &SuiteBuilder,
+    store: &Arc<dyn Store>,
+) -> Result<Arc<Billing>, SuiteError> {
     let options = &builder.settings.billing;
     let ledger = || -> Arc<dyn Payments> {
         Arc::new(Ledger::new(
-            Arc::clone(&app.store),
-            Arc::clone(&app.entropy),
+            Arc::clone(store),
+            Arc::clone(&builder.entropy),
             options.allow_simulated_payments,
         ))
     };
     let billing = Billing {
         plans: options.catalog()?,
         payments: builder.payments.clone().unwrap_or_else(ledger),
+        clock: options.clock(),
     };
+    if billing.payments.is_live() && billing.clock == BillingClock::Test {
+        return Err(SuiteError::Setting(ConfigError {
+            setting: "billing.test_clock",
+            problem: "The clock must not be moved where charges move real money.".to_owned(),
+        }));
+    }
     let plans = &billing.plans;
-    let stored = transact(app.store.as_ref(), |uow, _| {
+    let stored = transact(store.as_ref(), |uow, _| {
         Box::pin(async move { plan::store_versions(uow, plans).await })
     });
     match stored.await {

@@ -58,6 +58,7 @@ mod assemble;
 mod background_task;
 mod background_threads;
 mod billing_options;
+mod billing_ticker;
 mod builder;
 mod client_address;
 mod clock;

@@ -40,7 +40,7 @@ pub struct Settings {
     pub limits: Limits,
     /// Limits of sites and uploads. `cli.sites.upload_bytes` is also the gateway's limit for uploads.
     pub cli: CliConfig,
-    /// The plans of billing, and whether simulated payments are allowed.
+    /// The plans and the clock of billing, and whether simulated payments are allowed.
     pub billing: BillingOptions,
     /// Number of concurrent jobs, and how they end at a stop. Whether other processes use the store is derived from the
     /// store.
@@ -90,7 +90,7 @@ impl Settings {
         self.webhooks.check()?;
         self.sweep.check()?;
         self.worker.check()?;
-        self.billing.catalog()?;
+        self.billing.check()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
         let uploads = &self.cli.uploads;

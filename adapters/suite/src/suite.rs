@@ -36,6 +36,7 @@ pub struct Suite {
     pub(crate) hostname_checker: BackgroundTask,
     pub(crate) webhooks: BackgroundTask,
     pub(crate) sweeper: BackgroundTask,
+    pub(crate) billing_ticker: BackgroundTask,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -128,6 +129,7 @@ impl Suite {
             self.mail_relay.stop(),
             self.webhooks.stop(),
             self.hostname_checker.stop(),
+            self.billing_ticker.stop(),
             listeners,
         );
         // The last steps and requests may have written audit entries.

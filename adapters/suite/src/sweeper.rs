@@ -303,6 +303,7 @@ mod tests {
     use core_domain::testing::{
         ManualClock, MemoryInfrastructure, MockBlobs, MockPayments, RecordKey, SeededEntropy,
     };
+    use core_domain::use_case::billing::clock::BillingClock;
     use core_storage::memory::{MemoryConfig, open};
     use tokio::time::sleep;
 
@@ -360,6 +361,7 @@ mod tests {
                 billing: Arc::new(Billing {
                     plans: PlanCatalog::default(),
                     payments: Arc::new(MockPayments::new()),
+                    clock: BillingClock::Store,
                 }),
                 entropy,
                 options,

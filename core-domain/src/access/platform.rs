@@ -166,7 +166,7 @@ pub async fn authorize<G: PermissionType>(
         .await?;
     if let Some(suspension) = &suspension
         && !cx.caller.is_operator()
-        && (!G::LIFTS_SUSPENSION || suspension.by_operator)
+        && (!G::LIFTS_SUSPENSION || suspension.is_locked())
     {
         return Err(platform_suspended_error());
     }

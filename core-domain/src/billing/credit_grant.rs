@@ -150,6 +150,13 @@ pub enum CreditGrantQuery {
     Of(CustomerId),
     /// The credits of a customer of which something is left.
     ActiveOf(CustomerId),
+    /// The credits that expire by an instant, the first to expire first.
+    Due {
+        /// The customer; `None` for all.
+        of: Option<CustomerId>,
+        /// The instant.
+        by: Timestamp,
+    },
 }
 
 /// Request body that grants a credit.

@@ -225,6 +225,9 @@ pub struct Invoice {
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub applied_credits: Vec<AppliedCredit>,
+    /// When the clock charges the invoice next, or gives collection up. `None` if it does neither.
+    #[serde(skip)]
+    pub due_at: Option<Timestamp>,
 }
 
 record! {
@@ -278,6 +281,13 @@ pub enum InvoiceQuery {
     One(CustomerId, InvoiceId),
     /// The open invoices of a subscription.
     OpenOf(SubscriptionId),
+    /// The invoices that the clock charges by an instant, the first one first.
+    Due {
+        /// The customer; `None` for all.
+        of: Option<CustomerId>,
+        /// The instant.
+        by: Timestamp,
+    },
 }
 
 #[cfg(test)]

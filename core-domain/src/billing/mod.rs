@@ -26,6 +26,7 @@ mod plan_version;
 mod proration;
 mod settlement;
 mod subscription;
+mod test_clock;
 mod unit_price;
 
 pub use calendar::{Anchor, Interval, Period};
@@ -53,7 +54,8 @@ pub use operation::{
     TIME_TO_PAY,
 };
 pub use payment_attempt::{
-    AttemptEvent, AttemptStatus, PaymentAttempt, PaymentAttemptQuery, next_attempt_at,
+    AttemptEvent, AttemptStatus, PaymentAttempt, PaymentAttemptQuery, collection_ends_at,
+    next_attempt_after,
 };
 pub use payment_method::{Card, PaymentMethod, PaymentMethodType, PaymentProvider};
 pub use plan::{
@@ -66,4 +68,5 @@ pub use settlement::{Bill, Settlement};
 pub use subscription::{
     PendingChange, Price, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
 };
+pub use test_clock::{TestClock, TestClockQuery};
 pub use unit_price::{UnitPrice, UnitPriceError};

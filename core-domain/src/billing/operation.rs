@@ -21,6 +21,8 @@ text_enum! {
         CreateOrNothing = "create_or_nothing",
         /// Changes the price of a subscription.
         Change = "change",
+        /// Begins a new period of a paused subscription.
+        Resume = "resume",
     }
 }
 
@@ -103,7 +105,12 @@ pub enum BillingOperationQuery {
     /// The operation with this invoice.
     WithInvoice(InvoiceId),
     /// The operations that have not ended and expire by an instant, the first to expire first.
-    ExpiredAt(Timestamp),
+    Due {
+        /// The customer; `None` for all.
+        of: Option<CustomerId>,
+        /// The instant.
+        by: Timestamp,
+    },
 }
 
 #[cfg(test)]

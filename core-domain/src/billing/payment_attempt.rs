@@ -72,9 +72,9 @@ pub struct PaymentAttempt {
     pub decline_code: Option<String>,
     /// Whether a later attempt with the same card is pointless.
     pub is_hard: bool,
-    /// When the attempt was stored.
+    /// The instant of the attempt, on the clock of billing.
     pub created_at: Timestamp,
-    /// When the status last changed.
+    /// When the status last changed, on the clock of the store.
     pub updated_at: Timestamp,
 }
 
@@ -89,6 +89,8 @@ pub enum PaymentAttemptQuery {
     Of(InvoiceId),
     /// The attempt of an invoice whose outcome is open.
     OpenOf(InvoiceId),
+    /// The attempts of a customer whose outcome is open.
+    OpenOfCustomer(CustomerId),
     /// The attempts whose outcome is open and which were last changed before an instant, oldest first.
     OpenSince(Timestamp),
 }
@@ -96,11 +98,25 @@ pub enum PaymentAttemptQuery {
 /// The times of the attempts, counted from the moment at which the invoice became final.
 const SCHEDULE_DAYS: [u64; 5] = [0, 1, 3, 5, 7];
 
-/// Returns when an invoice is charged next, after a number of attempts. Returns `None` after the last one.
+/// Returns the first time of the schedule after an instant at which an invoice is charged. Returns `None` after the last
+/// one.
 #[must_use]
-pub fn next_attempt_at(finalized_at: Timestamp, attempts: u32) -> Option<Timestamp> {
-    let days = SCHEDULE_DAYS.get(usize::try_from(attempts).ok()?)?;
-    Some(finalized_at.plus(Duration::from_secs(days * 24 * 60 * 60)))
+pub fn next_attempt_after(finalized_at: Timestamp, instant: Timestamp) -> Option<Timestamp> {
+    let mut times = SCHEDULE_DAYS
+        .iter()
+        .map(|days| after_days(finalized_at, *days));
+    times.find(|time| *time > instant)
+}
+
+/// Returns when the collection of an invoice is given up at the latest.
+#[must_use]
+pub fn collection_ends_at(finalized_at: Timestamp) -> Timestamp {
+    let last = SCHEDULE_DAYS.last().copied().unwrap_or(0);
+    after_days(finalized_at, last)
+}
+
+fn after_days(instant: Timestamp, days: u64) -> Timestamp {
+    instant.plus(Duration::from_secs(days * 24 * 60 * 60))
 }
 
 #[cfg(test)]
@@ -113,12 +129,13 @@ mod tests {
     #[test]
     fn an_invoice_is_charged_five_times_within_seven_days() {
         let start = Timestamp::EPOCH;
-        let days = |attempts| {
-            let next = next_attempt_at(start, attempts)?;
-            Some(next.since(start).as_secs() / 86_400)
-        };
-        let all: Vec<_> = (0..6).map(days).collect();
-        assert_eq!(all, [Some(0), Some(1), Some(3), Some(5), Some(7), None]);
+        let (mut at, mut days) = (start, vec![0]);
+        while let Some(next) = next_attempt_after(start, at) {
+            days.push(next.since(start).as_secs() / 86_400);
+            at = next;
+        }
+        assert_eq!(days, [0, 1, 3, 5, 7]);
+        assert_eq!(at, collection_ends_at(start));
     }
 
     proptest! {

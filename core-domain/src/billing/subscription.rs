@@ -1,11 +1,14 @@
 //! Subscriptions (contract: "Subscription" and "State machines").
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::calendar::{Anchor, Interval, Period};
 use super::change::Recurring;
 use super::money::{Currency, Money, MoneyError};
+use super::operation::TIME_TO_PAY;
 use super::payment_method::PaymentProvider;
 use super::plan::{PlanTerms, PlanTier};
 #[cfg(any(test, feature = "proptest"))]
@@ -175,6 +178,24 @@ pub struct Subscription {
     /// When the last upgrade was made by a tenant, which can be undone for 15 minutes. `None` if there was none.
     #[serde(skip)]
     pub upgraded_at: Option<Timestamp>,
+    /// The version of the terms in `pending_change`. `None` if there is no such change.
+    #[serde(skip)]
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "version()"))]
+    pub pending_plan_version: Option<u32>,
+    /// When collection was given up. `None` unless the subscription is unpaid.
+    #[serde(skip)]
+    pub unpaid_since: Option<Timestamp>,
+    /// When time changes the subscription next: [`Subscription::next_due`], for the index.
+    #[serde(skip)]
+    pub due_at: Option<Timestamp>,
+}
+
+/// The time after which an unpaid subscription ends.
+const UNPAID_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+#[cfg(any(test, feature = "proptest"))]
+fn version() -> impl proptest::strategy::Strategy<Value = Option<u32>> {
+    proptest::option::of(1_u32..=9)
 }
 
 record! {
@@ -254,7 +275,70 @@ impl Subscription {
         self.interval = price.interval;
         self.plan_version = price.terms.version;
         self.price_changed_at = now;
+        self.forget_change();
+        Ok(())
+    }
+
+    /// Returns when time changes the subscription next: at the end of its period or trial, after 23 hours without the
+    /// first payment, or 30 days after collection was given up. `None` if time does not change it.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        match self.status {
+            SubscriptionStatus::Incomplete => Some(self.created_at.plus(TIME_TO_PAY)),
+            SubscriptionStatus::Trialing
+            | SubscriptionStatus::Active
+            | SubscriptionStatus::PastDue => Some(self.current_period_end),
+            SubscriptionStatus::Unpaid => {
+                self.unpaid_since.map(|since| since.plus(UNPAID_LIFETIME))
+            }
+            SubscriptionStatus::Paused
+            | SubscriptionStatus::Canceled
+            | SubscriptionStatus::IncompleteExpired => None,
+        }
+    }
+
+    /// Returns whether the current period is the trial.
+    #[must_use]
+    pub fn is_in_trial(&self) -> bool {
+        self.status == SubscriptionStatus::Trialing
+            && self.trial_ends_at == Some(self.current_period_end)
+    }
+
+    /// Plans another price for the end of the current period.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] if the amount is too large.
+    pub fn change_later(&mut self, price: &Price<'_>, effective_at: Timestamp) {
+        self.pending_change = Some(PendingChange {
+            tier: price.terms.tier,
+            price_id: price.id(),
+            quantity: price.quantity,
+            effective_at,
+        });
+        self.pending_plan_version = Some(price.terms.version);
+    }
+
+    /// Removes a planned change of the price.
+    pub fn forget_change(&mut self) {
         self.pending_change = None;
+        self.pending_plan_version = None;
+    }
+
+    /// Begins the period after the current one.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] if the period ends after the year 9999.
+    pub fn begin_next_period(&mut self) -> Result<(), MoneyError> {
+        let start = self.current_period_end;
+        let anchor = Anchor::new(self.anchor);
+        let next = anchor.period_at(self.interval, start);
+        let next = next.ok_or(MoneyError::TooLarge)?;
+        // With another interval, the end of the old period may lie within a period of the new one.
+        if next.start() != start {
+            return self.restart_period(start);
+        }
+        self.current_period_start = next.start();
+        self.current_period_end = next.end();
         Ok(())
     }
 
@@ -286,7 +370,7 @@ impl Subscription {
         self.cancel_at = Some(self.current_period_end);
         self.canceled_at = Some(now);
         self.cancellation_reason = reason;
-        self.pending_change = None;
+        self.forget_change();
     }
 
     /// Records the end of the subscription, without a change of its status.
@@ -294,7 +378,7 @@ impl Subscription {
         self.canceled_at = self.canceled_at.or(Some(now));
         self.cancellation_reason = reason.or(self.cancellation_reason.take());
         self.ended_at = Some(now);
-        self.pending_change = None;
+        self.forget_change();
     }
 }
 
@@ -309,8 +393,15 @@ pub enum SubscriptionQuery {
     OfPlatform(PlatformId),
     /// The subscription of a platform that has not ended.
     LiveOfPlatform(PlatformId),
-    /// The incomplete subscriptions that were created before an instant, oldest first.
-    IncompleteSince(Timestamp),
+    /// The paused subscriptions of a customer.
+    PausedOf(CustomerId),
+    /// The subscriptions that time changes by an instant, the first to change first.
+    Due {
+        /// The customer; `None` for all.
+        of: Option<CustomerId>,
+        /// The instant.
+        by: Timestamp,
+    },
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub use session::{
     SessionValidity,
 };
 pub use sign_in_delay::{AttemptRefusal, FAILURE_RETENTION, FailedAttempts, sign_in_delay};
-pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
+pub use suspension::{PlatformSuspension, PlatformSuspensionQuery, SuspensionSource};
 pub use totp::{TotpCode, TotpSecret};
 pub use two_factor::{
     CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, FAILURE_WINDOW, MAX_CHALLENGES, MAX_FAILURES,

@@ -69,6 +69,7 @@ macro_rules! for_each_record {
             credit_grants: $crate::billing::CreditGrant, CreditGrantId "The id of a credit of a customer.";
             journal_entries: $crate::billing::JournalEntry, JournalEntryId "The id of an entry of the billing journal.";
             plan_versions: $crate::billing::PlanVersion;
+            test_clocks: $crate::billing::TestClock;
             ledger_methods: $crate::billing::LedgerMethod;
             ledger_setup_intents: $crate::billing::LedgerSetupIntent;
             ledger_invoices: $crate::billing::LedgerInvoice;

@@ -1,8 +1,8 @@
 //! The key of a lane.
 
-use crate::kernel::{OnboardingId, PlatformId, TextValue, arbitrary};
+use crate::kernel::{CustomerId, OnboardingId, PlatformId, TextValue, arbitrary};
 
-/// The key of a lane: `platform:{id}`, `hostnames:{id}`, `onboarding:{id}` or `own:{name}`.
+/// The key of a lane: `platform:{id}`, `hostnames:{id}`, `onboarding:{id}`, `billing:{id}` or `own:{name}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct LaneKey(String);
@@ -24,6 +24,12 @@ impl LaneKey {
     #[must_use]
     pub fn onboarding(id: &OnboardingId) -> Self {
         Self(format!("onboarding:{id}"))
+    }
+
+    /// Returns the key of the lane for jobs about the billing of a customer.
+    #[must_use]
+    pub fn billing(id: &CustomerId) -> Self {
+        Self(format!("billing:{id}"))
     }
 
     /// Returns the key of a lane for jobs of the host application that belong to no platform.
@@ -61,4 +67,4 @@ impl TextValue for LaneKey {
     }
 }
 
-arbitrary!(LaneKey as "(platform|hostnames|onboarding):[a-z0-9-]{1,36}");
+arbitrary!(LaneKey as "(platform|hostnames|onboarding|billing):[a-z0-9-]{1,36}");

@@ -1,12 +1,17 @@
 //! The endpoint for credits.
 
-use core_domain::kernel::Code;
-use core_domain::use_case::billing::credit;
+use std::sync::Arc;
+
+use core_domain::access::OperatorScope;
+use core_domain::billing::{CreditGrant, GrantCredit};
+use core_domain::kernel::{Code, Result, Stored};
+use core_domain::port::UnitOfWork;
+use core_domain::use_case::billing::{Billing, credit};
 use http::StatusCode;
 
-use crate::kernel::{Endpoint, call_with_body, post};
+use crate::kernel::{Cx, Endpoint, Input, post, with};
 
-pub(super) fn rows() -> Vec<Endpoint> {
+pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
     vec![
         post("/operator/credits", "grantCredit")
             .summary("Grants a credit to a customer.")
@@ -16,6 +21,16 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::NotFound, Code::CurrencyMismatch])
-            .writes(call_with_body(credit::grant)),
+            .writes(with(billing, grant)),
     ]
+}
+
+async fn grant(
+    cx: &Cx,
+    billing: Arc<Billing>,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), GrantCredit>,
+) -> Result<Stored<CreditGrant>> {
+    credit::grant(cx, &scope, uow, &billing, input.body).await
 }

@@ -10,6 +10,7 @@ mod plan_change;
 mod platform;
 mod spelling;
 mod subscription;
+mod tick;
 mod view;
 
 use std::sync::Arc;
@@ -46,8 +47,9 @@ pub fn service(app: Arc<App>, billing: &Arc<Billing>) -> Result<Service, Service
 pub fn endpoints(billing: &Arc<Billing>) -> Vec<Endpoint> {
     let mut subscriptions = subscription::rows(billing);
     subscriptions.extend(plan_change::rows(billing));
-    let mut for_operators = credit::rows();
+    let mut for_operators = credit::rows(billing);
     for_operators.extend(override_terms::rows(billing));
+    for_operators.extend(tick::rows(billing));
     let parts = [
         with_tag("Plans", plan::rows(billing)),
         with_tag("Subscriptions", subscriptions),

@@ -6,7 +6,7 @@ use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, Result, SubscriptionId};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::billing::Billing;
-use core_domain::use_case::billing::subscription::{self, OverrideSubscription, StartTrial};
+use core_domain::use_case::billing::trial::{self, OverrideSubscription, StartTrial};
 
 use super::view::SubscriptionView;
 use crate::kernel::{Cx, Endpoint, Input, Versioned, patch, post, with};
@@ -52,7 +52,7 @@ async fn override_terms(
     input: Input<(SubscriptionId,), (), OverrideSubscription>,
 ) -> Result<Versioned<SubscriptionView>> {
     let (id, command) = (&input.path.0, input.body);
-    let changed = subscription::override_terms(cx, &scope, uow, &billing, id, command).await?;
+    let changed = trial::override_terms(cx, &scope, uow, &billing, id, command).await?;
     Ok(SubscriptionView::response(&changed))
 }
 
@@ -64,6 +64,6 @@ async fn start_trial(
     input: Input<(SubscriptionId,), (), StartTrial>,
 ) -> Result<Versioned<SubscriptionView>> {
     let (id, command) = (&input.path.0, input.body);
-    let changed = subscription::start_trial(cx, &scope, uow, &billing, id, command).await?;
+    let changed = trial::start_trial(cx, &scope, uow, &billing, id, command).await?;
     Ok(SubscriptionView::response(&changed))
 }

@@ -8,8 +8,9 @@ use core_domain::kernel::{
     Context, CustomerId, InvoiceId, PermissionType, PlatformId, Result, SubscriptionId,
 };
 use core_domain::port::UnitOfWork;
+use core_domain::use_case::billing::cancellation::CancelSubscription;
 use core_domain::use_case::billing::change::ChangeTier;
-use core_domain::use_case::billing::subscription::{CancelSubscription, Subscribe};
+use core_domain::use_case::billing::subscription::Subscribe;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -6,9 +6,8 @@ use core_domain::access::{BillingScope, CustomerScope, OperatorScope};
 use core_domain::kernel::{Code, Result, SubscriptionId, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::billing::Billing;
-use core_domain::use_case::billing::subscription::{
-    self, CancelSubscription, PendingCharge, Subscribe, SubscribeUser,
-};
+use core_domain::use_case::billing::cancellation::{self, CancelSubscription};
+use core_domain::use_case::billing::subscription::{self, PendingCharge, Subscribe, SubscribeUser};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +16,7 @@ use super::payment_method::PROVIDER_CODES;
 use super::platform::OfNamedPlatform;
 use super::spelling::prefixed;
 use super::view::SubscriptionView;
-use crate::kernel::{Cx, DetachedCx, Endpoint, Input, Versioned, delete, get, post};
+use crate::kernel::{Cx, DetachedCx, Endpoint, Input, Versioned, delete, get, post, with};
 
 const OWN: &str = "/subscription";
 const ONE: &str = "/subscriptions/{id}";
@@ -60,7 +59,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
                 Code::OperationInProgress,
             ])
             .if_match()
-            .writes(cancel_own),
+            .writes(with(billing, cancel_own)),
         post("/subscriptions", "createUserSubscription")
             .summary("Subscribes a user to a price.")
             .description(
@@ -82,7 +81,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .description("One that has ended stays as it is.")
             .refuses(&[Code::NotFound, Code::OperationInProgress])
             .if_match()
-            .writes(cancel),
+            .writes(with(billing, cancel)),
     ]
 }
 
@@ -118,11 +117,12 @@ async fn finish(
 
 async fn cancel_own(
     cx: &Cx,
+    billing: Arc<Billing>,
     scope: BillingScope<permission::BillingManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), CancelSubscription>,
 ) -> Result<Versioned<SubscriptionView>> {
-    let canceled = subscription::cancel_of_platform(cx, &scope, uow, input.body).await?;
+    let canceled = cancellation::cancel_of_platform(cx, &scope, uow, &billing, input.body).await?;
     Ok(SubscriptionView::response(&canceled))
 }
 
@@ -167,12 +167,13 @@ struct CancelQuery {
 
 async fn cancel(
     cx: &Cx,
+    billing: Arc<Billing>,
     scope: CustomerScope<permission::BillingManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<(SubscriptionId,), CancelQuery>,
 ) -> Result<Versioned<SubscriptionView>> {
     let at_period_end = input.query.at_period_end;
     let id = &input.path.0;
-    let canceled = subscription::cancel_one(cx, &scope, uow, id, at_period_end).await?;
+    let canceled = cancellation::cancel_one(cx, &scope, uow, &billing, id, at_period_end).await?;
     Ok(SubscriptionView::response(&canceled))
 }

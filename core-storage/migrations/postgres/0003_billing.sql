@@ -1,3 +1,6 @@
+ALTER TABLE "platform_suspensions" ADD COLUMN "by_owner" BOOLEAN;
+ALTER TABLE "platform_suspensions" ADD COLUMN "by_billing" BOOLEAN;
+
 CREATE TABLE "billing_customers" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "platform_id" TEXT COLLATE "C",
@@ -56,12 +59,15 @@ CREATE TABLE "billing_subscriptions" (
     "billed_amount" BIGINT NOT NULL,
     "price_changed_at" BIGINT NOT NULL,
     "upgraded_at" BIGINT,
+    "pending_plan_version" BIGINT,
+    "unpaid_since" BIGINT,
+    "due_at" BIGINT,
     "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "billing_subscriptions_live" ON "billing_subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
 CREATE INDEX "billing_subscriptions_by_customer_id_created_at" ON "billing_subscriptions" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_subscriptions_by_platform_id_created_at" ON "billing_subscriptions" ("platform_id", "created_at", "id");
-CREATE INDEX "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id");
+CREATE INDEX "billing_subscriptions_by_due_at_if_due_at" ON "billing_subscriptions" ("due_at", "id") WHERE "due_at" IS NOT NULL;
 
 CREATE TABLE "billing_invoices" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -96,6 +102,7 @@ CREATE TABLE "billing_invoices" (
     "updated_at" BIGINT NOT NULL,
     "lines" TEXT COLLATE "C" NOT NULL,
     "applied_credits" TEXT COLLATE "C" NOT NULL,
+    "due_at" BIGINT,
     "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "billing_invoices_number" ON "billing_invoices" ("number") WHERE "number" IS NOT NULL;
@@ -103,6 +110,7 @@ CREATE UNIQUE INDEX "billing_invoices_provider" ON "billing_invoices" ("provider
 CREATE INDEX "billing_invoices_by_customer_id_created_at" ON "billing_invoices" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_invoices_by_customer_id_status_created_at" ON "billing_invoices" ("customer_id", "status", "created_at", "id");
 CREATE INDEX "billing_invoices_by_subscription_id_created_at_if_status" ON "billing_invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "billing_invoices_by_due_at_if_due_at" ON "billing_invoices" ("due_at", "id") WHERE "due_at" IS NOT NULL;
 
 CREATE TABLE "billing_payment_attempts" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -120,6 +128,7 @@ CREATE TABLE "billing_payment_attempts" (
 CREATE UNIQUE INDEX "billing_payment_attempts_number" ON "billing_payment_attempts" ("invoice_id", "number");
 CREATE UNIQUE INDEX "billing_payment_attempts_open" ON "billing_payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
 CREATE INDEX "billing_payment_attempts_by_invoice_id_created_at" ON "billing_payment_attempts" ("invoice_id", "created_at", "id");
+CREATE INDEX "billing_payment_attempts_by_customer_id_if_status" ON "billing_payment_attempts" ("customer_id", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 CREATE INDEX "billing_payment_attempts_by_updated_at_if_status" ON "billing_payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 
 CREATE TABLE "billing_operations" (
@@ -164,6 +173,7 @@ CREATE TABLE "billing_credit_grants" (
 );
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at" ON "billing_credit_grants" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at_if_status" ON "billing_credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "billing_credit_grants_by_expires_at_if_status_if_expires_at" ON "billing_credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
 
 CREATE TABLE "billing_journal_entries" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -183,6 +193,12 @@ CREATE TABLE "billing_plan_versions" (
     "digest" TEXT COLLATE "C" NOT NULL,
     "terms" TEXT COLLATE "C" NOT NULL,
     "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+
+CREATE TABLE "billing_test_clock" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "ahead_ms" BIGINT NOT NULL,
     "row_version" BIGINT NOT NULL
 );
 

@@ -1,3 +1,6 @@
+ALTER TABLE "platform_suspensions" ADD COLUMN "by_owner" INTEGER CHECK ("by_owner" IN (0, 1));
+ALTER TABLE "platform_suspensions" ADD COLUMN "by_billing" INTEGER CHECK ("by_billing" IN (0, 1));
+
 CREATE TABLE "billing_customers" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "platform_id" TEXT,
@@ -56,12 +59,15 @@ CREATE TABLE "billing_subscriptions" (
     "billed_amount" INTEGER NOT NULL,
     "price_changed_at" INTEGER NOT NULL,
     "upgraded_at" INTEGER,
+    "pending_plan_version" INTEGER,
+    "unpaid_since" INTEGER,
+    "due_at" INTEGER,
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "billing_subscriptions_live" ON "billing_subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
 CREATE INDEX "billing_subscriptions_by_customer_id_created_at" ON "billing_subscriptions" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_subscriptions_by_platform_id_created_at" ON "billing_subscriptions" ("platform_id", "created_at", "id");
-CREATE INDEX "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id");
+CREATE INDEX "billing_subscriptions_by_due_at_if_due_at" ON "billing_subscriptions" ("due_at", "id") WHERE "due_at" IS NOT NULL;
 
 CREATE TABLE "billing_invoices" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -96,6 +102,7 @@ CREATE TABLE "billing_invoices" (
     "updated_at" INTEGER NOT NULL,
     "lines" TEXT NOT NULL,
     "applied_credits" TEXT NOT NULL,
+    "due_at" INTEGER,
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "billing_invoices_number" ON "billing_invoices" ("number") WHERE "number" IS NOT NULL;
@@ -103,6 +110,7 @@ CREATE UNIQUE INDEX "billing_invoices_provider" ON "billing_invoices" ("provider
 CREATE INDEX "billing_invoices_by_customer_id_created_at" ON "billing_invoices" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_invoices_by_customer_id_status_created_at" ON "billing_invoices" ("customer_id", "status", "created_at", "id");
 CREATE INDEX "billing_invoices_by_subscription_id_created_at_if_status" ON "billing_invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "billing_invoices_by_due_at_if_due_at" ON "billing_invoices" ("due_at", "id") WHERE "due_at" IS NOT NULL;
 
 CREATE TABLE "billing_payment_attempts" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -120,6 +128,7 @@ CREATE TABLE "billing_payment_attempts" (
 CREATE UNIQUE INDEX "billing_payment_attempts_number" ON "billing_payment_attempts" ("invoice_id", "number");
 CREATE UNIQUE INDEX "billing_payment_attempts_open" ON "billing_payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
 CREATE INDEX "billing_payment_attempts_by_invoice_id_created_at" ON "billing_payment_attempts" ("invoice_id", "created_at", "id");
+CREATE INDEX "billing_payment_attempts_by_customer_id_if_status" ON "billing_payment_attempts" ("customer_id", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 CREATE INDEX "billing_payment_attempts_by_updated_at_if_status" ON "billing_payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 
 CREATE TABLE "billing_operations" (
@@ -164,6 +173,7 @@ CREATE TABLE "billing_credit_grants" (
 ) STRICT;
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at" ON "billing_credit_grants" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at_if_status" ON "billing_credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "billing_credit_grants_by_expires_at_if_status_if_expires_at" ON "billing_credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
 
 CREATE TABLE "billing_journal_entries" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -183,6 +193,12 @@ CREATE TABLE "billing_plan_versions" (
     "digest" TEXT NOT NULL,
     "terms" TEXT NOT NULL,
     "created_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE "billing_test_clock" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "ahead_ms" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
 

@@ -6,14 +6,21 @@ use core_domain::billing::{
     JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery, LedgerInvoice,
     LedgerInvoiceQuery, LedgerMethod, LedgerMethodQuery, LedgerSetupIntent, LedgerSetupIntentQuery,
     OperationStatus, PaymentAttempt, PaymentAttemptQuery, PlanVersion, PlanVersionQuery,
-    Subscription, SubscriptionQuery, SubscriptionStatus,
+    Subscription, SubscriptionQuery, SubscriptionStatus, TestClock, TestClockQuery,
 };
+use core_domain::kernel::CustomerId;
 
 use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::table::Type;
 use crate::{IndexPredicate, Tabular, Value, ValueRef, table};
+
+/// Returns the filter for the records of a customer, or none for those of all.
+fn of_customer(customer: &Option<CustomerId>) -> Option<Filter> {
+    let customer = customer.as_ref()?;
+    Some(Filter::eq("customer_id", customer))
+}
 
 /// Encodes a currency as its code.
 enum Code {}
@@ -119,12 +126,15 @@ table! {
         billed_amount: Int,
         price_changed_at: Time,
         upgraded_at: Opt<Time>,
+        pending_plan_version: Opt<Int>,
+        unpaid_since: Opt<Time>,
+        due_at: Opt<Time>,
     }
     unique { live: [platform_id] where [IndexPredicate::NotNull("platform_id"), LIVE] }
     index {
         [customer_id, created_at],
         [platform_id, created_at],
-        [status, created_at],
+        [due_at] where [IndexPredicate::NotNull("due_at")],
     }
     select subscriptions
 }
@@ -144,10 +154,13 @@ fn subscriptions(query: &SubscriptionQuery) -> Select {
         SubscriptionQuery::LiveOfPlatform(platform) => subscriptions
             .filter(Filter::eq("platform_id", platform))
             .filter(Filter::one_of("status", SubscriptionStatus::LIVE)),
-        SubscriptionQuery::IncompleteSince(before) => Select::of(Subscription::TABLE)
-            .filter(Filter::eq("status", &SubscriptionStatus::Incomplete))
-            .filter(Filter::lt("created_at", *before))
-            .order_by("created_at"),
+        SubscriptionQuery::PausedOf(customer) => subscriptions
+            .filter(Filter::eq("customer_id", customer))
+            .filter(Filter::eq("status", &SubscriptionStatus::Paused)),
+        SubscriptionQuery::Due { of, by } => Select::of(Subscription::TABLE)
+            .filter_if(of_customer(of))
+            .filter(Filter::le("due_at", *by))
+            .order_by("due_at"),
     }
 }
 
@@ -187,6 +200,7 @@ table! {
         updated_at: Time,
         lines: Json,
         applied_credits: Json,
+        due_at: Opt<Time>,
     }
     unique {
         number: [number] where [IndexPredicate::NotNull("number")],
@@ -196,6 +210,7 @@ table! {
         [customer_id, created_at],
         [customer_id, status, created_at],
         [subscription_id, created_at] where [OPEN_INVOICE],
+        [due_at] where [IndexPredicate::NotNull("due_at")],
     }
     select invoices
 }
@@ -216,6 +231,10 @@ fn invoices(query: &InvoiceQuery) -> Select {
         InvoiceQuery::OpenOf(subscription) => invoices
             .filter(Filter::eq("subscription_id", subscription))
             .filter(open()),
+        InvoiceQuery::Due { of, by } => Select::of(Invoice::TABLE)
+            .filter_if(of_customer(of))
+            .filter(Filter::le("due_at", *by))
+            .order_by("due_at"),
     }
 }
 
@@ -240,6 +259,7 @@ table! {
     }
     index {
         [invoice_id, created_at],
+        [customer_id] where [OPEN_ATTEMPT],
         [updated_at] where [OPEN_ATTEMPT],
     }
     select payment_attempts
@@ -254,6 +274,9 @@ fn payment_attempts(query: &PaymentAttemptQuery) -> Select {
             .order_by_desc("created_at"),
         PaymentAttemptQuery::OpenOf(invoice) => attempts
             .filter(Filter::eq("invoice_id", invoice))
+            .filter(open()),
+        PaymentAttemptQuery::OpenOfCustomer(customer) => attempts
+            .filter(Filter::eq("customer_id", customer))
             .filter(open()),
         PaymentAttemptQuery::OpenSince(before) => attempts
             .filter(open())
@@ -308,9 +331,10 @@ fn billing_operations(query: &BillingOperationQuery) -> Select {
         BillingOperationQuery::WithInvoice(invoice) => {
             operations.filter(Filter::eq("invoice_id", invoice))
         }
-        BillingOperationQuery::ExpiredAt(now) => operations
+        BillingOperationQuery::Due { of, by } => operations
+            .filter_if(of_customer(of))
             .filter(open())
-            .filter(Filter::le("expires_at", *now))
+            .filter(Filter::le("expires_at", *by))
             .order_by("expires_at"),
     }
 }
@@ -337,6 +361,7 @@ table! {
     index {
         [customer_id, created_at],
         [customer_id, created_at] where [ACTIVE_CREDIT],
+        [expires_at] where [ACTIVE_CREDIT, IndexPredicate::NotNull("expires_at")],
     }
     select credit_grants
 }
@@ -352,6 +377,11 @@ fn credit_grants(query: &CreditGrantQuery) -> Select {
             .filter(Filter::eq("customer_id", customer))
             .filter(active())
             .order_by_desc("created_at"),
+        CreditGrantQuery::Due { of, by } => credits
+            .filter_if(of_customer(of))
+            .filter(active())
+            .filter(Filter::le("expires_at", *by))
+            .order_by("expires_at"),
     }
 }
 
@@ -396,6 +426,20 @@ table! {
 fn plan_versions(query: &PlanVersionQuery) -> Select {
     match query {
         PlanVersionQuery::All => Select::of(PlanVersion::TABLE),
+    }
+}
+
+table! {
+    TestClock in "billing_test_clock" {
+        id: Text,
+        ahead_ms: Int,
+    }
+    select test_clocks
+}
+
+fn test_clocks(query: &TestClockQuery) -> Select {
+    match query {
+        TestClockQuery::All => Select::of(TestClock::TABLE),
     }
 }
 

@@ -365,7 +365,9 @@ table! {
     PlatformSuspension in "platform_suspensions" {
         platform_id: Text,
         reason: Opt<Text>,
+        by_owner: OrDefault<Bool>,
         by_operator: Bool,
+        by_billing: OrDefault<Bool>,
         created_at: Time,
     }
     select platform_suspensions

@@ -16,21 +16,27 @@ pub(super) struct CustomerBook {
     /// The customer after the entries so far. Fields beside the amounts can be changed as well.
     pub(super) customer: Customer,
     entries: Vec<JournalEntry>,
-    now: Timestamp,
+    /// The instant of the changes that the entries are about.
+    pub(super) now: Timestamp,
 }
 
 impl CustomerBook {
-    /// Opens the accounts of a customer, as they are now.
+    /// Opens the accounts of a customer, for changes at an instant. It is now, or the earlier instant at which the change
+    /// was due.
     ///
     /// # Errors
     /// `NOT_FOUND` if there is no such customer.
-    pub(super) async fn open(uow: &mut dyn UnitOfWork, customer: &CustomerId) -> Result<Self> {
+    pub(super) async fn open(
+        uow: &mut dyn UnitOfWork,
+        customer: &CustomerId,
+        now: Timestamp,
+    ) -> Result<Self> {
         let seen = unowned_records::<Customer>(uow).get(customer).await?;
         Ok(Self {
             customer: seen.edit(),
             seen,
             entries: Vec::new(),
-            now: uow.now().await?,
+            now,
         })
     }
 

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::Billing;
 use super::book::CustomerBook;
 use super::charge::{Charge, discard};
-use super::invoice_state::{self, NewInvoice};
+use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
-use super::provider::payment_required;
+use super::provider::{NO_PAYMENT_METHOD, payment_required};
 use super::quote::{Target, plan_change, quote};
 use super::subscription::{PendingCharge, charge_pending, live_of, load, tier_of};
-use super::subscription_state;
+use super::subscription_state::{self, open_invoices_of};
 use super::{payment, plan};
 use crate::access::{BillingScope, Covers, CustomerScope};
 use crate::billing::{
-    BillingReason, ChangeDirection, Currency, Interval, InvoiceLine, OperationKind, PendingChange,
-    PlanTier, Subscription, SubscriptionStatus,
+    BillingReason, ChangeDirection, Currency, Interval, InvoiceLine, OperationKind, PlanTier,
+    Subscription, SubscriptionStatus,
 };
 use crate::kernel::{
     Code, Context, Error, PlatformId, Record, Result, Stored, SubscriptionId, Timestamp, Unowned,
@@ -155,7 +155,7 @@ pub async fn preview(
         return Err(unchanged_error());
     }
     ensure_changeable(&seen)?;
-    let now = second(uow.now().await?);
+    let now = second(billing.now(uow).await?);
     let change = plan_change(&seen, &target, now)?;
     let direction = change.direction();
     let is_trial = seen.status == SubscriptionStatus::Trialing;
@@ -164,7 +164,7 @@ pub async fn preview(
         true => Some(quote(cx, uow, billing, &seen, &target, &change).await?),
         false => None,
     };
-    let book = CustomerBook::open(uow, &seen.customer_id).await?;
+    let book = CustomerBook::open(uow, &seen.customer_id, now).await?;
     let (credit, charge, restarts) = quote.as_ref().map_or((0, 0, false), |quote| {
         (quote.credit, quote.charge, quote.restarts_period)
     });
@@ -173,7 +173,7 @@ pub async fn preview(
         reason: BillingReason::SubscriptionUpdate,
         period: seen.period()?,
         lines: quote.map(|quote| quote.lines).unwrap_or_default(),
-        is_numbered: true,
+        collection: Collection::Requested,
     };
     let invoice = invoice_state::preview(cx, uow, billing, &book, new).await?;
     let mut after = seen.edit();
@@ -328,14 +328,15 @@ pub(super) async fn change(
 ) -> Result<PendingCharge> {
     operation::ensure_none(uow, &seen.id).await?;
     ensure_changeable(seen)?;
+    ensure_settled(uow, seen).await?;
     if target.is_price_of(seen) {
-        return keep(cx, scope, uow, seen).await;
+        return keep(cx, scope, uow, billing, seen).await;
     }
-    let now = uow.now().await?;
+    let now = billing.now(uow).await?;
     let at = quoted_instant(cx, seen, how.proration_date, now)?;
     let planned = plan_change(seen, target, at)?;
     let is_upgrade = planned.direction() == ChangeDirection::Upgrade;
-    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
+    let mut book = CustomerBook::open(uow, &seen.customer_id, now).await?;
     if seen.status == SubscriptionStatus::Trialing {
         let mut next = seen.edit();
         next.set_price(&target.price(), at)?;
@@ -345,12 +346,7 @@ pub(super) async fn change(
     if !is_upgrade && how.effective == Effective::Auto {
         let mut next = seen.edit();
         next.keep();
-        next.pending_change = Some(PendingChange {
-            tier: target.terms.tier,
-            price_id: target.price().id(),
-            quantity: target.quantity,
-            effective_at: seen.current_period_end,
-        });
+        next.change_later(&target.price(), seen.current_period_end);
         let action = "subscription.change_planned";
         return store(cx, scope, uow, &book, seen, next, action).await;
     }
@@ -363,7 +359,7 @@ pub(super) async fn change(
         reason: BillingReason::SubscriptionUpdate,
         period: seen.period()?,
         lines: quote.lines,
-        is_numbered: true,
+        collection: Collection::Requested,
     };
     let invoice = invoice_state::finalize(cx, scope, uow, billing, &mut book, new).await?;
     let price = PaidPrice {
@@ -381,10 +377,10 @@ pub(super) async fn change(
             || seen.default_payment_method_id.is_some()
             || book.customer.default_payment_method_id.is_some();
         if !has_method {
-            return Err(payment_required("no_payment_method", None, None, None));
+            return Err(payment_required(NO_PAYMENT_METHOD, None, None, None));
         }
         let kind = OperationKind::Change;
-        operation::begin(cx, uow, seen, kind, &invoice.id, &price).await?;
+        operation::begin(cx, uow, seen, kind, &invoice.id, &price, now).await?;
         let action = "subscription.change_requested";
         let stored = store(cx, scope, uow, &book, seen, next, action).await?;
         book.store(uow).await?;
@@ -425,6 +421,7 @@ async fn keep(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
+    billing: &Billing,
     seen: &Stored<Subscription>,
 ) -> Result<PendingCharge> {
     if seen.pending_change.is_none() && !seen.cancel_at_period_end {
@@ -432,8 +429,9 @@ async fn keep(
     }
     let mut next = seen.edit();
     next.keep();
-    next.pending_change = None;
-    let book = CustomerBook::open(uow, &seen.customer_id).await?;
+    next.forget_change();
+    let now = billing.now(uow).await?;
+    let book = CustomerBook::open(uow, &seen.customer_id, now).await?;
     store(cx, scope, uow, &book, seen, next, "subscription.kept").await
 }
 
@@ -495,6 +493,14 @@ fn ensure_changeable(subscription: &Subscription) -> Result<()> {
         return Ok(());
     }
     Err(crate::kernel::IllegalTransition::new(subscription.status, CHANGEABLE).into())
+}
+
+/// Refuses a change while the invoice of the current period is being charged.
+async fn ensure_settled(uow: &mut dyn UnitOfWork, subscription: &Subscription) -> Result<()> {
+    match open_invoices_of(uow, &subscription.id).await?.is_empty() {
+        true => Ok(()),
+        false => Err(operation::in_progress()),
+    }
 }
 
 /// Returns the instant of a change: that of the preview, if the request names one.

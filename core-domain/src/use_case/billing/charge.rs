@@ -17,6 +17,7 @@ use crate::billing::{
 };
 use crate::kernel::{
     Context, Error, InvoiceId, Machine, PaymentAttemptId, Result, Secret, StoreError, Stored,
+    Timestamp,
 };
 use crate::port::{
     Close, CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, ProviderInvoiceStatus,
@@ -65,7 +66,7 @@ impl Charge {
     }
 }
 
-/// Stores an attempt to charge an open invoice to a payment method. Run it with [`run`] after the commit.
+/// Stores an attempt to charge an open invoice to a payment method, dated at an instant of billing. Run it with [`run`] after the commit.
 ///
 /// # Errors
 /// `OPERATION_IN_PROGRESS` if the outcome of another attempt is open.
@@ -74,8 +75,8 @@ pub(super) async fn plan(
     uow: &mut dyn UnitOfWork,
     invoice: &Invoice,
     method: &str,
+    at: Timestamp,
 ) -> Result<Stored<PaymentAttempt>> {
-    let now = uow.now().await?;
     let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
     let last = unowned_records::<PaymentAttempt>(uow)
         .first(&of_invoice)
@@ -86,7 +87,7 @@ pub(super) async fn plan(
         return Err(operation::in_progress());
     }
     let attempt = PaymentAttempt {
-        id: PaymentAttemptId::generate(now, cx.entropy.as_ref()),
+        id: PaymentAttemptId::generate(at, cx.entropy.as_ref()),
         invoice_id: invoice.id.clone(),
         customer_id: invoice.customer_id.clone(),
         number: last.map_or(1, |last| last.number + 1),
@@ -94,8 +95,8 @@ pub(super) async fn plan(
         status: AttemptStatus::Ready,
         decline_code: None,
         is_hard: false,
-        created_at: now,
-        updated_at: now,
+        created_at: at,
+        updated_at: uow.now().await?,
     };
     let stored = unaudited::insert(uow, attempt).await;
     stored.map_err(|error| match error {
@@ -116,15 +117,54 @@ pub async fn run(
     billing: &Billing,
     attempt: &PaymentAttemptId,
 ) -> Result<Charge> {
+    try_run(cx, store, billing, attempt)
+        .await
+        .map_err(Into::into)
+}
+
+/// Why a charge has no outcome yet.
+#[derive(Debug)]
+pub(super) enum ChargeFailure {
+    /// The provider has failed.
+    Provider(PaymentsError),
+    /// The outcome is not known yet.
+    Unknown,
+    /// The store has failed.
+    Store(Error),
+}
+
+impl From<Error> for ChargeFailure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<ChargeFailure> for Error {
+    fn from(failure: ChargeFailure) -> Self {
+        match failure {
+            ChargeFailure::Provider(error) => payments_error(error),
+            ChargeFailure::Unknown => outcome_unknown(),
+            ChargeFailure::Store(error) => error,
+        }
+    }
+}
+
+/// Like [`run`], with the error of the provider.
+pub(super) async fn try_run(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    attempt: &PaymentAttemptId,
+) -> Result<Charge, ChargeFailure> {
     let sent = match send(cx, store, billing, attempt).await? {
         SendOutcome::Before(charge) => return Ok(charge),
         SendOutcome::Now(sent) => sent,
     };
     match collect(cx, store, billing, &sent).await {
-        Ok(CollectOutcome::Paid) => finish(cx, store, billing, &sent, &Outcome::Paid).await,
+        Ok(CollectOutcome::Paid) => Ok(finish(cx, store, billing, &sent, &Outcome::Paid).await?),
         Ok(CollectOutcome::Declined(decline)) | Err(PaymentsError::Declined(decline)) => {
             let declined = Outcome::Declined(decline);
-            finish(cx, store, billing, &sent, &declined).await
+            Ok(finish(cx, store, billing, &sent, &declined).await?)
         }
         Ok(CollectOutcome::ActionRequired { client_secret }) => {
             finish(cx, store, billing, &sent, &Outcome::ActionRequired).await?;
@@ -132,22 +172,19 @@ pub async fn run(
                 client_secret: Some(client_secret),
             })
         }
-        Ok(CollectOutcome::Processing) => {
+        Ok(CollectOutcome::Processing)
+        | Err(PaymentsError::Unknown(_) | PaymentsError::Conflict) => {
             lose(store, attempt).await?;
-            Err(outcome_unknown())
-        }
-        Err(error @ (PaymentsError::Unknown(_) | PaymentsError::Conflict)) => {
-            lose(store, attempt).await?;
-            Err(payments_error(error))
+            Err(ChargeFailure::Unknown)
         }
         // Only this call has done nothing. An earlier one may have charged the invoice.
         Err(_) if sent.is_repeated => {
             lose(store, attempt).await?;
-            Err(outcome_unknown())
+            Err(ChargeFailure::Unknown)
         }
         Err(error) => {
             finish(cx, store, billing, &sent, &Outcome::NotExecuted).await?;
-            Err(payments_error(error))
+            Err(ChargeFailure::Provider(error))
         }
     }
 }
@@ -391,7 +428,8 @@ pub(super) async fn charge(
                 return Ok(open);
             }
             let invoice = invoice_state::load(uow, invoice).await?;
-            plan(cx, uow, &invoice, method).await
+            let now = billing.now(uow).await?;
+            plan(cx, uow, &invoice, method, now).await
         })
     })
     .await?;
@@ -406,7 +444,10 @@ pub(super) async fn discard(
     invoice: &InvoiceId,
 ) -> Result<()> {
     transact(store, |uow, _| {
-        Box::pin(async move { payment::discard(cx, uow, billing, invoice).await })
+        Box::pin(async move {
+            let now = billing.now(uow).await?;
+            payment::discard(cx, uow, billing, invoice, now).await
+        })
     })
     .await
 }

@@ -1,12 +1,17 @@
 //! Credits: grants them, and applies them to invoices.
 
+use super::Billing;
 use super::book::CustomerBook;
-use crate::access::{Covers, OperatorScope, all_unowned, audited, unaudited, unowned_records};
+use crate::access::{
+    Covers, OperatorScope, SystemScope, all_unowned, audited, unaudited, unowned_records,
+};
 use crate::billing::{
     AppliedCredit, CreditEvent, CreditGrant, CreditGrantQuery, CreditStatus, Currency, Customer,
     Entry, GrantCredit, Invoice, Money,
 };
-use crate::kernel::{Code, Context, CreditGrantId, Error, Machine, Result, Stored, Unowned};
+use crate::kernel::{
+    Code, Context, CreditGrantId, Error, Machine, Result, Stored, Timestamp, Unowned,
+};
 use crate::port::UnitOfWork;
 
 /// Grants a credit to a customer.
@@ -19,9 +24,10 @@ pub async fn grant(
     cx: &Context,
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
+    billing: &Billing,
     command: GrantCredit,
 ) -> Result<Stored<CreditGrant>> {
-    let now = uow.now().await?;
+    let now = billing.now(uow).await?;
     let currency = Currency::parse(&command.currency);
     let currency =
         currency.map_err(|error| Error::invalid("currency", "invalid", error.to_string()))?;
@@ -32,7 +38,7 @@ pub async fn grant(
         let message = "The credit must expire in the future.";
         return Err(Error::invalid("expiresAt", "invalid", message));
     }
-    let mut book = CustomerBook::open(uow, &command.customer_id).await?;
+    let mut book = CustomerBook::open(uow, &command.customer_id, now).await?;
     if book.customer.currency != currency {
         return Err(Error::refused(
             Code::CurrencyMismatch,
@@ -62,12 +68,12 @@ pub async fn grant(
     audited::insert(cx, scope, uow, credit, "credit.granted").await
 }
 
-/// Returns the credits that can be applied to an invoice of a customer now, in the order in which they are used.
+/// Returns the credits that can be applied to an invoice of a customer at an instant, in the order in which they are used.
 pub(super) async fn usable(
     uow: &mut dyn UnitOfWork,
     customer: &Customer,
+    now: Timestamp,
 ) -> Result<Vec<Stored<CreditGrant>>> {
-    let now = uow.now().await?;
     let active = CreditGrantQuery::ActiveOf(customer.id.clone());
     let mut credits = all_unowned::<CreditGrant>(uow, active).await?;
     credits.retain(|credit| credit.is_usable(customer.currency, now));
@@ -99,6 +105,30 @@ pub(super) async fn apply(
         unaudited::replace_many(uow, changes).await?;
     }
     Ok(applied)
+}
+
+/// Ends a credit that expires at an instant. Does nothing if it has ended.
+pub(super) async fn expire(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    id: &CreditGrantId,
+    at: Timestamp,
+) -> Result<()> {
+    let seen = unowned_records::<CreditGrant>(uow).get(id).await?;
+    if seen.status != CreditStatus::Active || seen.expires_at != Some(at) {
+        return Ok(());
+    }
+    let mut book = CustomerBook::open(uow, &seen.customer_id, at).await?;
+    let entry = Entry::credit_ended(seen.category.source(), seen.remaining()?);
+    book.post(cx, &entry, seen.id.as_str());
+    book.store(uow).await?;
+    let mut next = seen.edit();
+    next.remaining = 0;
+    next.status = CreditEvent::Expire.next(seen.status)?;
+    let (cx, scope) = (&cx.without_conditions(), &SystemScope::new());
+    let action = CreditEvent::Expire.transition().action;
+    audited::replace(cx, scope, uow, &seen, next, action).await?;
+    Ok(())
 }
 
 /// Returns the credits of a cancelled invoice to their grants, which keep their expiry. What belongs to a grant that has

@@ -6,7 +6,7 @@ use crate::access::{
 };
 use crate::billing::{CreateCustomer, Customer, CustomerQuery, UpdateCustomer};
 use crate::kernel::{
-    Code, Context, CustomerId, Email, Error, Result, Stored, Unowned, UserId, permission,
+    Code, Context, CustomerId, Email, Error, Result, Stored, Timestamp, Unowned, UserId, permission,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam;
@@ -146,16 +146,15 @@ async fn insert(
             return Err(exists());
         }
     }
-    let id = free_id(cx, uow).await?;
-    let now = uow.now().await?;
+    let now = billing.now(uow).await?;
+    let id = free_id(cx, uow, now).await?;
     let provider = billing.payments.provider();
     let customer = Customer::create(id, command, billing.currency(), provider, now);
     audited::insert(cx, scope, uow, customer, "customer.created").await
 }
 
 /// Generates an id whose invoice numbers no other customer has.
-async fn free_id(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<CustomerId> {
-    let now = uow.now().await?;
+async fn free_id(cx: &Context, uow: &mut dyn UnitOfWork, now: Timestamp) -> Result<CustomerId> {
     for _ in 0..MAX_IDS {
         let id = CustomerId::generate(now, cx.entropy.as_ref());
         let with_prefix = CustomerQuery::WithPrefix(Customer::invoice_prefix_of(&id));

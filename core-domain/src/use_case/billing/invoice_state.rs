@@ -4,10 +4,10 @@
 use super::Billing;
 use super::book::{CustomerBook, entries_about};
 use super::{credit, operation};
-use crate::access::{AuditEvent, Covers, audited, unowned_records};
+use crate::access::{AuditEvent, Covers, audited, unaudited, unowned_records};
 use crate::billing::{
     Bill, BillingReason, Entry, Invoice, InvoiceEvent, InvoiceLine, InvoiceStatus, Money,
-    PaymentAttempt, PaymentAttemptQuery, Period, Subscription, next_attempt_at,
+    PaymentAttempt, PaymentAttemptQuery, Period, Subscription,
 };
 use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, Timestamp, Unowned};
 use crate::port::UnitOfWork;
@@ -19,8 +19,19 @@ pub(super) struct NewInvoice<'a> {
     pub(super) reason: BillingReason,
     pub(super) period: Period,
     pub(super) lines: Vec<InvoiceLine>,
-    /// Whether the invoice gets a number now. Otherwise it gets one when it is paid.
-    pub(super) is_numbered: bool,
+    /// How the invoice is collected.
+    pub(super) collection: Collection,
+}
+
+/// How an invoice is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collection {
+    /// By the clock, the first time at once.
+    Scheduled,
+    /// By the request that creates it.
+    Requested,
+    /// By the request that creates it. It gets a number only when it is paid, because otherwise nothing is kept.
+    RequestedOrNothing,
 }
 
 /// Computes the amounts of an invoice for the customer of `book` without storing anything.
@@ -34,8 +45,8 @@ async fn settle(
     new: NewInvoice<'_>,
 ) -> Result<SettledInvoice> {
     let customer = &book.customer;
-    let now = uow.now().await?;
-    let credits = credit::usable(uow, customer).await?;
+    let now = book.now;
+    let credits = credit::usable(uow, customer, now).await?;
     let left: Vec<Money> = credits
         .iter()
         .map(|credit| credit.remaining())
@@ -74,6 +85,7 @@ async fn settle(
         updated_at: now,
         lines: new.lines,
         applied_credits: Vec::new(),
+        due_at: None,
     };
     let amounts = invoice.line_amounts()?;
     let bill = Bill {
@@ -121,7 +133,7 @@ pub(super) async fn finalize(
     book: &mut CustomerBook,
     new: NewInvoice<'_>,
 ) -> Result<Stored<Invoice>> {
-    let is_numbered = new.is_numbered;
+    let collection = new.collection;
     let settled = settle(cx, uow, billing, book, new).await?;
     let mut invoice = settled.invoice;
     let now = invoice.created_at;
@@ -136,9 +148,10 @@ pub(super) async fn finalize(
     if event == InvoiceEvent::Pay {
         invoice.paid_at = Some(now);
     } else {
-        invoice.next_payment_attempt_at = next_attempt_at(now, 0);
+        invoice.next_payment_attempt_at = Some(now);
+        invoice.due_at = (collection == Collection::Scheduled).then_some(now);
     }
-    if is_numbered || event == InvoiceEvent::Pay {
+    if collection != Collection::RequestedOrNothing || event == InvoiceEvent::Pay {
         give_number(book, &mut invoice);
     }
     let is_paid = invoice.status == InvoiceStatus::Paid;
@@ -177,6 +190,17 @@ fn post_finalized(cx: &Context, book: &mut CustomerBook, invoice: &Invoice) -> R
     Ok(())
 }
 
+/// Records that collection of an open invoice has been given up. It can still be paid.
+pub(super) async fn stop_collection(
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Invoice>,
+) -> Result<Stored<Invoice>> {
+    let mut next = seen.edit();
+    next.next_payment_attempt_at = None;
+    next.due_at = None;
+    unaudited::replace(uow, seen, next).await
+}
+
 /// Records the payment of an open or written-off invoice by an attempt.
 pub(super) async fn pay(
     cx: &Context,
@@ -197,8 +221,9 @@ pub(super) async fn pay(
     book.post(cx, &entry, seen.id.as_str());
     next.amount_paid = seen.amount_due;
     next.amount_remaining = 0;
-    next.paid_at = Some(uow.now().await?);
+    next.paid_at = Some(book.now);
     next.next_payment_attempt_at = None;
+    next.due_at = None;
     if next.number.is_none() {
         give_number(book, &mut next);
     }
@@ -235,8 +260,9 @@ pub(super) async fn void(
     book.post(cx, &Entry::invoice_voided(&entries), seen.id.as_str());
     credit::give_back(cx, scope, uow, book, seen).await?;
     next.amount_remaining = 0;
-    next.voided_at = Some(uow.now().await?);
+    next.voided_at = Some(book.now);
     next.next_payment_attempt_at = None;
+    next.due_at = None;
     store(cx, scope, uow, seen, next, InvoiceEvent::Void).await
 }
 
@@ -253,23 +279,32 @@ pub(super) async fn write_off(
     let entry = Entry::invoice_written_off(seen.remaining()?);
     book.post(cx, &entry, seen.id.as_str());
     next.amount_remaining = 0;
-    next.marked_uncollectible_at = Some(uow.now().await?);
+    next.marked_uncollectible_at = Some(book.now);
     next.next_payment_attempt_at = None;
+    next.due_at = None;
     store(cx, scope, uow, seen, next, InvoiceEvent::WriteOff).await
 }
 
-/// Records that a charge of an open invoice was declined or must be confirmed. `next_attempt_at` is the time of the next
-/// attempt, if there is one.
+/// What follows when an open invoice could not be charged.
+pub(super) struct NextCollection {
+    /// The time of the next attempt, if there is one.
+    pub(super) attempt_at: Option<Timestamp>,
+    /// When the clock charges the invoice next, or gives collection up.
+    pub(super) due_at: Option<Timestamp>,
+}
+
+/// Records that a charge of an open invoice was declined or must be confirmed.
 pub(super) async fn record_failure(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Invoice>,
-    next_attempt_at: Option<Timestamp>,
+    then: &NextCollection,
 ) -> Result<Stored<Invoice>> {
     let mut next = seen.edit();
     next.attempt_count += 1;
-    next.next_payment_attempt_at = next_attempt_at;
+    next.next_payment_attempt_at = then.attempt_at;
+    next.due_at = then.due_at;
     let cx = &cx.without_conditions();
     audited::replace(cx, scope, uow, seen, next, "invoice.payment_failed").await
 }

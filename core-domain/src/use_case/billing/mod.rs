@@ -5,11 +5,16 @@
 //! first unit stores what is to be done, then the provider is called, and a second unit stores the outcome. See
 //! [`charge`].
 
+pub mod advance_job;
 pub(in crate::use_case::billing) mod book;
+mod boundary;
+pub mod cancellation;
 pub mod change;
 pub mod charge;
+pub mod clock;
 pub mod credit;
 pub mod customer;
+pub mod due;
 pub mod invoice;
 mod invoice_state;
 pub mod ledger;
@@ -20,15 +25,19 @@ pub mod plan;
 mod provider;
 mod quote;
 pub mod recovery;
+mod resume;
 pub mod subscription;
 mod subscription_state;
+pub mod trial;
 pub mod upgrade;
 
 use std::sync::Arc;
 
 use crate::billing::{Currency, Money, MoneyError, PlanCatalog};
-use crate::kernel::Error;
-use crate::port::Payments;
+use crate::kernel::{Entropy, Error, Result, Timestamp};
+use crate::port::{Payments, UnitOfWork};
+use crate::use_case::provisioning::{KindError, Kinds};
+use clock::BillingClock;
 
 /// The configured plans and the payment provider, which all use cases of billing share.
 #[derive(Clone, Debug)]
@@ -37,6 +46,8 @@ pub struct Billing {
     pub plans: PlanCatalog,
     /// The payment provider.
     pub payments: Arc<dyn Payments>,
+    /// The clock.
+    pub clock: BillingClock,
 }
 
 impl Billing {
@@ -45,6 +56,14 @@ impl Billing {
     pub fn currency(&self) -> Currency {
         let first = self.plans.by_rank().into_iter().next();
         first.map_or(Currency::USD, |terms| terms.currency)
+    }
+
+    /// Returns the current instant of billing.
+    pub(in crate::use_case::billing) async fn now(
+        &self,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<Timestamp> {
+        self.clock.now(uow).await
     }
 
     /// Returns the smallest amount that is charged. A smaller one is added to the balance of the customer.
@@ -56,6 +75,21 @@ impl Billing {
 
 /// The smallest amount that is charged, in minor units of any currency.
 const MINIMUM_CHARGE: u32 = 50;
+
+/// Registers the job kinds of billing.
+///
+/// # Errors
+/// [`KindError`] if a kind with one of their names is already registered.
+pub fn register_kinds(
+    kinds: Kinds,
+    billing: &Arc<Billing>,
+    entropy: &Arc<dyn Entropy>,
+) -> std::result::Result<Kinds, KindError> {
+    kinds.with(advance_job::Advance {
+        billing: Arc::clone(billing),
+        entropy: Arc::clone(entropy),
+    })
+}
 
 impl From<MoneyError> for Error {
     fn from(error: MoneyError) -> Self {

@@ -32,14 +32,19 @@ pub(super) async fn ensure_none(
     uow: &mut dyn UnitOfWork,
     subscription: &SubscriptionId,
 ) -> Result<()> {
-    let open = BillingOperationQuery::OpenOf(subscription.clone());
-    let open = unowned_records::<BillingOperation>(uow)
-        .first(&open)
-        .await?;
-    match open {
+    match open_of(uow, subscription).await? {
         None => Ok(()),
         Some(_) => Err(in_progress()),
     }
+}
+
+/// Returns the operation of a subscription that has not ended. Returns `None` if there is none.
+pub(super) async fn open_of(
+    uow: &mut dyn UnitOfWork,
+    subscription: &SubscriptionId,
+) -> Result<Option<Stored<BillingOperation>>> {
+    let open = BillingOperationQuery::OpenOf(subscription.clone());
+    unowned_records(uow).first(&open).await
 }
 
 /// Returns the error of a change that another one excludes.
@@ -58,8 +63,8 @@ pub(super) async fn begin(
     kind: OperationKind,
     invoice: &InvoiceId,
     price: &PaidPrice<'_>,
+    now: Timestamp,
 ) -> Result<Stored<BillingOperation>> {
-    let now = uow.now().await?;
     let operation = BillingOperation {
         id: BillingOperationId::generate(now, cx.entropy.as_ref()),
         subscription_id: subscription.id.clone(),

@@ -3,17 +3,19 @@
 
 use super::Billing;
 use super::book::CustomerBook;
+use super::invoice_state::NextCollection;
 use super::operation::{self, PaidPrice};
-use super::provider::{AUTHENTICATION_REQUIRED, decline_code};
-use super::{invoice_state, plan, subscription_state};
+use super::provider::{AUTHENTICATION_REQUIRED, NO_PAYMENT_METHOD, decline_code};
+use super::{boundary, invoice_state, plan, subscription_state};
 use crate::access::{SystemScope, unaudited};
 use crate::billing::{
     AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
     OperationKind, OperationStatus, PaymentAttempt, Price, Subscription, SubscriptionEvent,
-    SubscriptionStatus, next_attempt_at,
+    SubscriptionStatus, collection_ends_at, next_attempt_after,
 };
 use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::{Decline, UnitOfWork};
+use crate::use_case::registry::platform::{restore_after_payment, suspend_for_debt};
 
 /// The outcome of a charge, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ pub(super) async fn record(
     }
     unaudited::replace(uow, attempt, next).await?;
     let invoice = invoice_state::load(uow, &attempt.invoice_id).await?;
-    let mut payment = Payment::open(cx, uow, billing, invoice).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, attempt.created_at).await?;
     match outcome {
         Outcome::Paid => payment.succeed(uow).await?,
         Outcome::Declined(decline) => payment.fail(uow, decline).await?,
@@ -59,18 +61,53 @@ pub(super) async fn record(
     Ok(())
 }
 
+/// Records that a due invoice cannot be charged, because the customer has no payment method. It counts as an attempt.
+pub(super) async fn fail_without_method(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    invoice: Stored<Invoice>,
+    at: Timestamp,
+) -> Result<()> {
+    let decline = Decline {
+        error_code: NO_PAYMENT_METHOD.to_owned(),
+        decline_code: None,
+        is_hard: false,
+    };
+    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
+    payment.fail(uow, &decline).await?;
+    payment.book.store(uow).await?;
+    Ok(())
+}
+
+/// Gives up the collection of an invoice whose card was refused for good and not replaced in time.
+pub(super) async fn stop_collection(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    invoice: &Stored<Invoice>,
+    at: Timestamp,
+) -> Result<()> {
+    let invoice = invoice_state::stop_collection(uow, invoice).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
+    payment.give_up(uow).await?;
+    payment.book.store(uow).await?;
+    Ok(())
+}
+
 /// Undoes the open operation of an invoice that was never charged.
 pub(super) async fn discard(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     invoice: &InvoiceId,
+    at: Timestamp,
 ) -> Result<()> {
     let invoice = invoice_state::load(uow, invoice).await?;
     if invoice_state::has_open_attempt(uow, &invoice.id).await? {
         return Ok(());
     }
-    let mut payment = Payment::open(cx, uow, billing, invoice).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
     payment.skip(uow).await?;
     payment.book.store(uow).await?;
     Ok(())
@@ -81,6 +118,7 @@ pub(super) async fn discard(
 pub(super) async fn undo_creation(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
+    billing: &Billing,
     subscription: &SubscriptionId,
 ) -> Result<()> {
     let seen = subscription_state::find(uow, subscription).await?;
@@ -94,7 +132,8 @@ pub(super) async fn undo_creation(
         return Ok(());
     };
     let scope = &SystemScope::new();
-    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
+    let now = billing.now(uow).await?;
+    let mut book = CustomerBook::open(uow, &seen.customer_id, now).await?;
     for invoice in subscription_state::open_invoices_of(uow, &seen.id).await? {
         if invoice_state::has_open_attempt(uow, &invoice.id).await? {
             return Ok(());
@@ -144,6 +183,7 @@ impl<'a> Payment<'a> {
         uow: &mut dyn UnitOfWork,
         billing: &'a Billing,
         invoice: Stored<Invoice>,
+        now: Timestamp,
     ) -> Result<Self> {
         let subscription = match &invoice.subscription_id {
             Some(id) => subscription_state::find(uow, id).await?,
@@ -160,7 +200,7 @@ impl<'a> Payment<'a> {
             cx,
             scope: SystemScope::new(),
             billing,
-            book: CustomerBook::open(uow, &invoice.customer_id).await?,
+            book: CustomerBook::open(uow, &invoice.customer_id, now).await?,
             invoice,
             subscription,
             operation: operation.filter(is_open),
@@ -183,6 +223,7 @@ impl<'a> Payment<'a> {
         } else {
             self.settle_subscription(uow).await?;
         }
+        self.lift_suspension(uow).await?;
         self.update_delinquency(uow).await
     }
 
@@ -195,8 +236,10 @@ impl<'a> Payment<'a> {
         let Some(seen) = self.subscription.clone() else {
             return Ok(());
         };
-        if operation.kind == OperationKind::CreateOrNothing {
-            return self.activate(uow, &seen).await;
+        match operation.kind {
+            OperationKind::CreateOrNothing => return self.activate(uow, &seen).await,
+            OperationKind::Resume => return self.resume(uow, &seen, operation).await,
+            OperationKind::Change => {}
         }
         let (tier, version) = (operation.tier, operation.plan_version);
         let terms = plan::version(uow, self.billing, tier, version).await?;
@@ -209,7 +252,7 @@ impl<'a> Payment<'a> {
             restarts_period: operation.restarts_period,
         };
         let mut next = seen.edit();
-        set_paid_price(&mut next, &price, uow.now().await?)?;
+        set_paid_price(&mut next, &price, self.book.now)?;
         let (cx, scope) = (self.cx, &self.scope);
         subscription_state::replace(
             &cx.without_conditions(),
@@ -224,6 +267,19 @@ impl<'a> Payment<'a> {
         Ok(())
     }
 
+    /// Begins the period of a paused subscription that was paid for.
+    async fn resume(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        seen: &Stored<Subscription>,
+        operation: &BillingOperation,
+    ) -> Result<()> {
+        let mut next = seen.edit();
+        next.restart_period(operation.at)?;
+        next.billed_amount = operation.billed_amount;
+        self.apply(uow, seen, next, SubscriptionEvent::Pay).await
+    }
+
     /// Makes a subscription active whose first invoice was paid.
     async fn activate(
         &mut self,
@@ -231,8 +287,31 @@ impl<'a> Payment<'a> {
         seen: &Stored<Subscription>,
     ) -> Result<()> {
         let mut next = seen.edit();
-        next.billed_amount = next.amount;
+        if seen.status == SubscriptionStatus::Incomplete {
+            next.billed_amount = next.amount;
+        }
+        next.unpaid_since = None;
         self.apply(uow, seen, next, SubscriptionEvent::Pay).await
+    }
+
+    /// Begins a new period of a subscription that was unpaid when its period ended. Its invoice is charged by the clock.
+    async fn begin_period_if_over(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(seen) = self.subscription.clone() else {
+            return Ok(());
+        };
+        if seen.current_period_end > self.book.now {
+            return Ok(());
+        }
+        let mut next = seen.edit();
+        next.restart_period(self.book.now)?;
+        let cx = &self.cx.without_conditions();
+        let invoiced = boundary::invoice_period(cx, uow, self.billing, &mut self.book, next);
+        let (next, _) = invoiced.await?;
+        let action = "subscription.renewed";
+        let (scope, book) = (&self.scope, &self.book);
+        let stored = subscription_state::replace(cx, scope, uow, book, &seen, next, action);
+        self.subscription = Some(stored.await?);
+        Ok(())
     }
 
     /// Makes a subscription active again when nothing is open any more.
@@ -242,26 +321,49 @@ impl<'a> Payment<'a> {
         };
         match seen.status {
             SubscriptionStatus::Incomplete => self.activate(uow, &seen).await,
+            SubscriptionStatus::Trialing
+                if self.invoice.billing_reason == BillingReason::SubscriptionCycle =>
+            {
+                self.activate(uow, &seen).await
+            }
             SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
                 let open = subscription_state::open_invoices_of(uow, &seen.id).await?;
                 if open.iter().any(|invoice| invoice.id != self.invoice.id) {
                     return Ok(());
                 }
-                self.activate(uow, &seen).await
+                self.activate(uow, &seen).await?;
+                self.begin_period_if_over(uow).await
             }
             _ => Ok(()),
         }
     }
 
+    /// Lifts the suspension of a platform whose customer owes nothing any more.
+    async fn lift_suspension(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = self.invoice.platform_id.clone() else {
+            return Ok(());
+        };
+        let customer = &self.book.customer.id;
+        let owed = subscription_state::owed_invoices(uow, customer).await?;
+        let is_other = |invoice: &&Stored<Invoice>| invoice.id != self.invoice.id;
+        // The first attempt at an invoice that was made just now is no debt yet.
+        let is_late = |invoice: &Stored<Invoice>| invoice.attempt_count > 0;
+        if owed.iter().filter(is_other).any(is_late) {
+            return Ok(());
+        }
+        restore_after_payment(self.cx, uow, &platform).await
+    }
+
     async fn apply(
-        &self,
+        &mut self,
         uow: &mut dyn UnitOfWork,
         seen: &Stored<Subscription>,
         next: Subscription,
         event: SubscriptionEvent,
     ) -> Result<()> {
-        let cx = &self.cx.without_conditions();
-        subscription_state::apply(cx, &self.scope, uow, &self.book, seen, next, event).await?;
+        let (cx, book) = (&self.cx.without_conditions(), &self.book);
+        let stored = subscription_state::apply(cx, &self.scope, uow, book, seen, next, event);
+        self.subscription = Some(stored.await?);
         Ok(())
     }
 
@@ -270,20 +372,50 @@ impl<'a> Payment<'a> {
         if self.invoice.status != InvoiceStatus::Open {
             return Ok(());
         }
-        let attempts = self.invoice.attempt_count + 1;
-        let finalized_at = self.invoice.finalized_at.unwrap_or(self.invoice.created_at);
-        let next = next_attempt_at(finalized_at, attempts).filter(|_| !decline.is_hard);
+        let then = self.next_collection(decline.is_hard);
         let (cx, scope) = (self.cx, &self.scope);
-        self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, next).await?;
+        self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, &then).await?;
         if let Some(operation) = self.operation.clone() {
             operation::apply(uow, &operation, OperationEvent::Fail).await?;
             return self.undo(uow, &operation).await;
         }
-        if self.invoice.billing_reason != BillingReason::SubscriptionCreate {
-            self.book.customer.delinquent = true;
-            return self.fall_behind(uow).await;
+        if self.invoice.billing_reason == BillingReason::SubscriptionCreate {
+            return Ok(());
+        }
+        self.book.customer.delinquent = true;
+        self.fall_behind(uow).await?;
+        if then.due_at.is_none() {
+            self.give_up(uow).await?;
         }
         Ok(())
+    }
+
+    /// Returns what the clock does next with an invoice whose charge has failed. Collection that was given up does not
+    /// begin again. After a hard decline only another card is charged, but the customer has the same time for it.
+    fn next_collection(&self, is_hard: bool) -> NextCollection {
+        let nothing = NextCollection {
+            attempt_at: None,
+            due_at: None,
+        };
+        let is_scheduled = self.operation.is_none()
+            && self.invoice.billing_reason != BillingReason::SubscriptionCreate;
+        if !is_scheduled {
+            return nothing;
+        }
+        let finalized_at = self.invoice.finalized_at.unwrap_or(self.invoice.created_at);
+        let next = next_attempt_after(finalized_at, self.book.now);
+        let end = collection_ends_at(finalized_at);
+        match (next, is_hard) {
+            (None, _) => nothing,
+            (Some(_), true) => NextCollection {
+                attempt_at: None,
+                due_at: Some(end),
+            },
+            (Some(next), false) => NextCollection {
+                attempt_at: Some(next),
+                due_at: Some(next),
+            },
+        }
     }
 
     /// Makes an active subscription past due.
@@ -299,6 +431,22 @@ impl<'a> Payment<'a> {
         }
         self.apply(uow, &seen, seen.edit(), SubscriptionEvent::Fail)
             .await
+    }
+
+    /// Makes a subscription unpaid whose collection has ended, and suspends its platform.
+    async fn give_up(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let past_due = |seen: &&Stored<Subscription>| seen.status == SubscriptionStatus::PastDue;
+        let Some(seen) = self.subscription.as_ref().filter(past_due).cloned() else {
+            return Ok(());
+        };
+        let mut next = seen.edit();
+        next.unpaid_since = Some(self.book.now);
+        self.apply(uow, &seen, next, SubscriptionEvent::GiveUp)
+            .await?;
+        match &seen.platform_id {
+            Some(platform) => suspend_for_debt(self.cx, uow, platform).await,
+            None => Ok(()),
+        }
     }
 
     /// Cancels the invoice of a failed operation. A subscription that exists only for it is removed.
@@ -330,7 +478,8 @@ impl<'a> Payment<'a> {
             operation::apply(uow, &operation, OperationEvent::Wait).await?;
         }
         let (cx, scope) = (self.cx, &self.scope);
-        self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, None).await?;
+        let then = self.next_collection(false);
+        self.invoice = invoice_state::record_failure(cx, scope, uow, &self.invoice, &then).await?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::Billing;
 use super::charge;
 use super::provider::{payments_error, provider_customer};
+use super::resume::resume_paused;
 use super::subscription_state::open_invoices;
 use crate::access::{
     CustomerScope, SystemScope, audited, authorize_customer, ensure_below, unowned_records,
@@ -229,8 +230,8 @@ pub async fn set_default(
     })
 }
 
-/// Makes a method the default, here and at the provider, and charges every open invoice to it. A charge that fails
-/// changes nothing about the method.
+/// Makes a method the default, here and at the provider, charges every open invoice to it, and resumes paused
+/// subscriptions. A charge that fails changes nothing about the method.
 async fn make_default(
     cx: &Context,
     store: &dyn Store,
@@ -244,6 +245,7 @@ async fn make_default(
         // The invoice stays open, and its next attempt is planned. An unknown outcome is looked up later.
         drop(charged);
     }
+    resume_paused(cx, store, billing, &customer.id, method).await?;
     Ok(stored)
 }
 

@@ -13,6 +13,9 @@ use crate::port::{
 /// The reason of a `PAYMENT_REQUIRED` for an attempt that the customer must confirm.
 pub(super) const AUTHENTICATION_REQUIRED: &str = "authentication_required";
 
+/// The reason of a `PAYMENT_REQUIRED` without a payment method.
+pub(super) const NO_PAYMENT_METHOD: &str = "no_payment_method";
+
 /// Returns the id of a customer at the provider. Creates the customer there if it has none.
 pub(super) async fn provider_customer(
     cx: &Context,
@@ -73,7 +76,7 @@ pub(super) fn payment_required(
 ) -> Error {
     let message = match reason {
         AUTHENTICATION_REQUIRED => "The charge must be confirmed by the owner of the card.",
-        "no_payment_method" => "There is no payment method. Add one first.",
+        NO_PAYMENT_METHOD => "There is no payment method. Add one first.",
         _ => "The card was declined.",
     };
     Error::Refused {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Billing;
 use super::book::CustomerBook;
 use super::charge::{self, Charge};
-use super::invoice_state::{self, NewInvoice};
+use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::subscription_state;
 use super::{customer, payment, payment_method, plan};
@@ -16,19 +16,15 @@ use crate::access::{
     BillingScope, Covers, CustomerScope, OperatorScope, all_unowned, unowned_records,
 };
 use crate::billing::{
-    Anchor, BillingReason, Customer, Interval, InvoiceLine, LineType, MAX_TRIAL_DAYS, Money,
-    OperationKind, PlanTerms, PlanTier, Price, Subscription, SubscriptionEvent, SubscriptionQuery,
-    SubscriptionStatus,
+    BillingReason, Customer, Interval, InvoiceLine, LineType, Money, OperationKind, PlanTerms,
+    PlanTier, Price, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
 };
 use crate::kernel::{
-    Code, Context, Email, Error, InvoiceId, InvoiceLineId, Machine, PlatformId, Reason, Record,
-    Result, Stored, SubscriptionId, Timestamp, Unowned, UserId, permission,
+    Code, Context, Email, Error, InvoiceId, InvoiceLineId, Machine, PlatformId, Record, Result,
+    Stored, SubscriptionId, Timestamp, Unowned, UserId, permission,
 };
 use crate::port::{OpKey, Store, UnitOfWork, transact};
 use crate::registry::Tier;
-
-/// Seconds of a day of a trial.
-const DAY: u64 = 24 * 60 * 60;
 
 /// Request body that subscribes a platform to a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -113,6 +109,7 @@ pub async fn create(
     if command.trial_days.is_some() && !cx.caller.is_operator() {
         return Err(Error::Forbidden);
     }
+    let now = billing.now(uow).await?;
     let platform = scope.platform_id();
     if live_of(uow, platform).await?.is_some() {
         return Err(Error::refused(
@@ -138,12 +135,12 @@ pub async fn create(
         0
     };
     let trial_days = command.trial_days.unwrap_or(usual);
-    let mut book = CustomerBook::open(uow, &payer.id).await?;
-    let mut subscription = new_subscription(cx, uow, &payer, &price).await?;
+    let mut book = CustomerBook::open(uow, &payer.id, now).await?;
+    let mut subscription = new_subscription(cx, &payer, &price, now)?;
     subscription.platform_id = Some(platform.clone());
     let payment_method_id = command.payment_method_id;
     if trial_days > 0 {
-        begin_trial(&mut subscription, trial_days, uow.now().await?);
+        begin_trial(&mut subscription, trial_days, now);
         let stored = subscription_state::insert(cx, scope, uow, &book, subscription).await?;
         return Ok(PendingCharge {
             subscription_id: stored.id.clone(),
@@ -159,7 +156,7 @@ pub async fn create(
         &mut book,
         subscription,
         &terms,
-        true,
+        Collection::Requested,
     )
     .await?;
     book.store(uow).await?;
@@ -179,13 +176,12 @@ pub(super) const fn tier_of(tier: Tier) -> PlanTier {
 }
 
 /// Creates an incomplete subscription whose first period begins now.
-async fn new_subscription(
+fn new_subscription(
     cx: &Context,
-    uow: &mut dyn UnitOfWork,
     payer: &Customer,
     price: &Price<'_>,
+    now: Timestamp,
 ) -> Result<Subscription> {
-    let now = uow.now().await?;
     let start = Timestamp::from_seconds(now.seconds());
     let mut subscription = Subscription {
         id: SubscriptionId::generate(now, cx.entropy.as_ref()),
@@ -220,16 +216,24 @@ async fn new_subscription(
         billed_amount: 0,
         price_changed_at: start,
         upgraded_at: None,
+        pending_plan_version: None,
+        unpaid_since: None,
+        due_at: None,
     };
     subscription.set_price(price, start)?;
     subscription.restart_period(start)?;
     Ok(subscription)
 }
 
+/// Returns the duration of a number of days.
+pub(super) fn days_long(days: u32) -> Duration {
+    Duration::from_secs(u64::from(days) * 24 * 60 * 60)
+}
+
 /// Makes a subscription a trial from an instant on. Its period is the trial.
-fn begin_trial(subscription: &mut Subscription, days: u32, now: Timestamp) {
+pub(super) fn begin_trial(subscription: &mut Subscription, days: u32, now: Timestamp) {
     let start = Timestamp::from_seconds(now.seconds());
-    let end = start.plus(Duration::from_secs(u64::from(days) * DAY));
+    let end = start.plus(days_long(days));
     subscription.status = SubscriptionStatus::Trialing;
     subscription.trial_start = Some(start);
     subscription.trial_ends_at = Some(end);
@@ -248,7 +252,7 @@ async fn invoice_first(
     book: &mut CustomerBook,
     mut subscription: Subscription,
     terms: &PlanTerms,
-    is_numbered: bool,
+    collection: Collection,
 ) -> Result<PendingCharge> {
     let period = subscription.period()?;
     let new = NewInvoice {
@@ -256,7 +260,7 @@ async fn invoice_first(
         reason: BillingReason::SubscriptionCreate,
         period,
         lines: vec![period_line(cx, &subscription, terms)],
-        is_numbered,
+        collection,
     };
     let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
     subscription.latest_invoice_id = Some(invoice.id.clone());
@@ -273,10 +277,14 @@ async fn invoice_first(
 }
 
 /// Returns the line for the current period of a subscription.
-fn period_line(cx: &Context, subscription: &Subscription, terms: &PlanTerms) -> InvoiceLine {
+pub(super) fn period_line(
+    cx: &Context,
+    subscription: &Subscription,
+    terms: &PlanTerms,
+) -> InvoiceLine {
     let unit = terms.amount(subscription.interval).minor();
     InvoiceLine {
-        id: InvoiceLineId::generate(subscription.updated_at, cx.entropy.as_ref()),
+        id: InvoiceLineId::generate(subscription.current_period_start, cx.entropy.as_ref()),
         kind: LineType::Subscription,
         description: format!("{} plan, per {}", terms.name, subscription.interval),
         amount: subscription.amount,
@@ -313,7 +321,7 @@ pub async fn finish_creation(
         Err(error) => {
             let id = &pending.subscription_id;
             let undone = transact(store, |uow, _| {
-                Box::pin(async move { payment::undo_creation(cx, uow, id).await })
+                Box::pin(async move { payment::undo_creation(cx, uow, billing, id).await })
             });
             undone.await?;
             return Err(error);
@@ -334,14 +342,15 @@ pub async fn create_for_user(
     command: SubscribeUser,
 ) -> Result<PendingCharge> {
     let (terms, interval) = plan::find_price(billing, &command.price_id)?;
+    let now = billing.now(uow).await?;
     let payer = customer::ensure_of_user(cx, scope, uow, billing, &command.user_id).await?;
-    let mut book = CustomerBook::open(uow, &payer).await?;
+    let mut book = CustomerBook::open(uow, &payer, now).await?;
     let price = Price {
         terms: &terms,
         interval,
         quantity: command.quantity,
     };
-    let subscription = new_subscription(cx, uow, &book.customer.clone(), &price).await?;
+    let subscription = new_subscription(cx, &book.customer, &price, book.now)?;
     let at = subscription.current_period_start;
     let created = invoice_first(
         cx,
@@ -351,7 +360,7 @@ pub async fn create_for_user(
         &mut book,
         subscription,
         &terms,
-        false,
+        Collection::RequestedOrNothing,
     )
     .await?;
     if let Some(invoice) = &created.invoice_id {
@@ -366,7 +375,7 @@ pub async fn create_for_user(
             restarts_period: false,
         };
         let kind = OperationKind::CreateOrNothing;
-        operation::begin(cx, uow, &subscription, kind, invoice, &price).await?;
+        operation::begin(cx, uow, &subscription, kind, invoice, &price, now).await?;
     }
     book.store(uow).await?;
     Ok(PendingCharge {
@@ -450,7 +459,7 @@ pub async fn of_platform(
 }
 
 /// Returns the subscription of a platform that has not ended, or else the one that was created last.
-async fn live_or_last(
+pub(super) async fn live_or_last(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
 ) -> Result<Stored<Subscription>> {
@@ -484,266 +493,10 @@ pub async fn list(
     all_unowned(uow, SubscriptionQuery::Of(scope.id.clone())).await
 }
 
-/// Request body that cancels the subscription of a platform.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CancelSubscription {
-    /// The platform. Default: the one that the caller acts for.
-    pub platform_id: Option<PlatformId>,
-    /// Whether the subscription ends now, without a refund, and not with the current period. Default: `false`.
-    #[serde(default)]
-    pub immediately: bool,
-    /// The reason, at most 500 characters. Default: none.
-    #[schemars(length(max = 500))]
-    pub reason: Option<Reason>,
-}
-
-/// Cancels the subscription of a platform: with the current period, or now.
-///
-/// # Errors
-/// - `NOT_FOUND` if the platform never had a subscription.
-/// - `INVALID_STATE` if its last one has ended.
-/// - `OPERATION_IN_PROGRESS` if a change waits for its charge.
-pub async fn cancel_of_platform(
-    cx: &Context,
-    scope: &BillingScope<permission::BillingManage>,
-    uow: &mut dyn UnitOfWork,
-    command: CancelSubscription,
-) -> Result<Stored<Subscription>> {
-    let seen = live_or_last(uow, scope.platform_id()).await?;
-    if !seen.status.is_live() {
-        SubscriptionEvent::Cancel.next(seen.status)?;
-    }
-    cancel(cx, scope, uow, &seen, command.immediately, command.reason).await
-}
-
-/// Cancels a subscription. One that has ended stays as it is.
-///
-/// # Errors
-/// `OPERATION_IN_PROGRESS` if a change waits for its charge.
-pub async fn cancel_one(
-    cx: &Context,
-    scope: &CustomerScope<permission::BillingManage>,
-    uow: &mut dyn UnitOfWork,
-    id: &SubscriptionId,
-    at_period_end: bool,
-) -> Result<Stored<Subscription>> {
-    let seen = scope.subscription(uow, id).await?;
-    if !seen.status.is_live() {
-        return Ok(seen);
-    }
-    cancel(cx, scope, uow, &seen, !at_period_end, None).await
-}
-
-/// Cancels a subscription that has not ended. One that has no paid period ends at once.
-async fn cancel(
-    cx: &Context,
-    scope: &impl Covers<Unowned>,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<Subscription>,
-    immediately: bool,
-    reason: Option<Reason>,
-) -> Result<Stored<Subscription>> {
-    operation::ensure_none(uow, &seen.id).await?;
-    let now = uow.now().await?;
-    let has_period = matches!(
-        seen.status,
-        SubscriptionStatus::Trialing | SubscriptionStatus::Active
-    );
-    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
-    let mut next = seen.edit();
-    if !immediately && has_period {
-        if seen.cancel_at_period_end {
-            return Ok(seen.clone());
-        }
-        next.cancel_later(reason, now);
-        let action = "subscription.cancellation_planned";
-        return subscription_state::replace(cx, scope, uow, &book, seen, next, action).await;
-    }
-    end_invoices(cx, scope, uow, &mut book, seen).await?;
-    next.end(reason, now);
-    let event = SubscriptionEvent::Cancel;
-    let stored = subscription_state::apply(cx, scope, uow, &book, seen, next, event).await?;
-    book.store(uow).await?;
-    Ok(stored)
-}
-
-/// Ends the open invoices of a subscription that ends: the first invoice of an incomplete one is cancelled, others are
-/// written off and can still be paid.
-async fn end_invoices(
-    cx: &Context,
-    scope: &impl Covers<Unowned>,
-    uow: &mut dyn UnitOfWork,
-    book: &mut CustomerBook,
-    subscription: &Subscription,
-) -> Result<()> {
-    let open = subscription_state::open_invoices_of(uow, &subscription.id).await?;
-    for invoice in &open {
-        if subscription.status == SubscriptionStatus::Incomplete {
-            invoice_state::void(cx, scope, uow, book, invoice).await?;
-        } else {
-            invoice_state::write_off(cx, scope, uow, book, invoice).await?;
-        }
-    }
-    Ok(())
-}
-
 /// Returns a subscription in a unit of its own.
 pub(super) async fn load(store: &dyn Store, id: &SubscriptionId) -> Result<Stored<Subscription>> {
     let mut uow = store.begin(crate::port::Mode::Read).await?;
     let found = subscription_state::find(uow.as_mut(), id).await;
     uow.rollback().await;
     found?.ok_or(Error::NotFound(Subscription::KIND))
-}
-
-/// Request body that starts or extends a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StartTrial {
-    /// The number of days, from 1 to 365.
-    #[schemars(range(min = 1, max = 365))]
-    pub trial_days: u32,
-}
-
-/// Starts a trial, or extends the current one. Time that is paid and not used becomes a balance of the customer.
-///
-/// # Errors
-/// - `NOT_FOUND` if there is no such subscription.
-/// - `INVALID_STATE` if the subscription has ended, or is unpaid or incomplete.
-/// - `VALIDATION_ERROR` if the trial would be longer than 730 days.
-/// - `OPERATION_IN_PROGRESS` if a change waits for its charge.
-pub async fn start_trial(
-    cx: &Context,
-    scope: &OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    id: &SubscriptionId,
-    command: StartTrial,
-) -> Result<Stored<Subscription>> {
-    let seen = unowned_records::<Subscription>(uow).get(id).await?;
-    SubscriptionEvent::StartTrial.next(seen.status)?;
-    operation::ensure_none(uow, id).await?;
-    let now = Timestamp::from_seconds(uow.now().await?.seconds());
-    let is_trial = seen.status == SubscriptionStatus::Trialing;
-    let start = seen.trial_start.filter(|_| is_trial).unwrap_or(now);
-    let from = seen
-        .trial_ends_at
-        .filter(|_| is_trial)
-        .map_or(now, |end| end.max(now));
-    let end = from.plus(Duration::from_secs(u64::from(command.trial_days) * DAY));
-    if end.since(start) > Duration::from_secs(u64::from(MAX_TRIAL_DAYS) * DAY) {
-        let message = "A trial has at most 730 days in total.";
-        return Err(Error::invalid("trialDays", "too_large", message));
-    }
-    let mut book = CustomerBook::open(uow, &seen.customer_id).await?;
-    let mut next = seen.edit();
-    if !is_trial {
-        let invoice = return_rest(cx, scope, uow, billing, &mut book, &seen, now).await?;
-        next.latest_invoice_id = invoice.or(next.latest_invoice_id);
-    }
-    begin_trial(&mut next, command.trial_days, from);
-    next.trial_start = Some(start);
-    next.current_period_start = start;
-    next.billed_amount = 0;
-    next.keep();
-    let event = SubscriptionEvent::StartTrial;
-    let stored = subscription_state::apply(cx, scope, uow, &book, &seen, next, event).await?;
-    book.store(uow).await?;
-    Ok(stored)
-}
-
-/// Returns the rest of a paid period to the balance by a negative invoice, and cancels what is open. Returns the id of
-/// the invoice.
-async fn return_rest(
-    cx: &Context,
-    scope: &impl Covers<Unowned>,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    book: &mut CustomerBook,
-    seen: &Subscription,
-    now: Timestamp,
-) -> Result<Option<InvoiceId>> {
-    for open in subscription_state::open_invoices_of(uow, &seen.id).await? {
-        invoice_state::void(cx, scope, uow, book, &open).await?;
-    }
-    let has_paid = seen.status == SubscriptionStatus::Active && seen.billed_amount > 0;
-    let terms = plan::version(uow, billing, seen.tier, seen.plan_version).await?;
-    let credit = super::quote::credit_line(cx, seen, &terms, now)?;
-    let Some(credit) = credit.filter(|_| has_paid) else {
-        return Ok(None);
-    };
-    let new = NewInvoice {
-        subscription: Some(seen),
-        reason: BillingReason::SubscriptionUpdate,
-        period: seen.period()?,
-        lines: vec![credit],
-        is_numbered: true,
-    };
-    let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
-    Ok(Some(invoice.id.clone()))
-}
-
-/// Request body with which an operator sets the tier or the end of the trial, without a charge or a credit.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OverrideSubscription {
-    /// The new tier, in its newest version. Default: unchanged.
-    pub tier: Option<Tier>,
-    /// The new end of the trial, in the future. Default: unchanged.
-    pub trial_ends_at: Option<Timestamp>,
-    /// The reason, for the audit log.
-    pub reason: Reason,
-}
-
-/// Sets the tier or the end of the trial of a subscription, without a charge or a credit.
-///
-/// # Errors
-/// - `VALIDATION_ERROR` if neither is given, or the end of the trial is not in the future.
-/// - `NOT_FOUND` if there is no such subscription.
-/// - `INVALID_STATE` if the subscription has ended, or has no trial whose end could be set.
-/// - `OPERATION_IN_PROGRESS` if a change waits for its charge.
-pub async fn override_terms(
-    cx: &Context,
-    scope: &OperatorScope,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    id: &SubscriptionId,
-    command: OverrideSubscription,
-) -> Result<Stored<Subscription>> {
-    let seen = unowned_records::<Subscription>(uow).get(id).await?;
-    let now = uow.now().await?;
-    if command.tier.is_none() && command.trial_ends_at.is_none() {
-        let message = "Give a tier or the end of the trial.";
-        return Err(Error::invalid("tier", "required", message));
-    }
-    if !seen.status.is_live() {
-        SubscriptionEvent::Cancel.next(seen.status)?;
-    }
-    operation::ensure_none(uow, id).await?;
-    let mut next = seen.edit();
-    if let Some(tier) = command.tier {
-        let terms = plan::newest(billing, tier_of(tier))?;
-        let price = Price {
-            terms: &terms,
-            interval: seen.interval,
-            quantity: seen.quantity,
-        };
-        next.set_price(&price, Timestamp::from_seconds(now.seconds()))?;
-    }
-    if let Some(end) = command.trial_ends_at {
-        if end <= now {
-            let message = "The end of the trial must be in the future.";
-            return Err(Error::invalid("trialEndsAt", "invalid", message));
-        }
-        if seen.status != SubscriptionStatus::Trialing {
-            SubscriptionEvent::Pause.next(seen.status)?;
-        }
-        let end = Anchor::new(end).at();
-        next.trial_ends_at = Some(end);
-        next.current_period_end = end;
-        next.anchor = end;
-    }
-    let book = CustomerBook::open(uow, &seen.customer_id).await?;
-    let action = "subscription.overridden";
-    subscription_state::replace(cx, scope, uow, &book, &seen, next, action).await
 }

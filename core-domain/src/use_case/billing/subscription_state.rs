@@ -19,8 +19,9 @@ pub(super) async fn insert(
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     book: &CustomerBook,
-    subscription: Subscription,
+    mut subscription: Subscription,
 ) -> Result<Stored<Subscription>> {
+    subscription.due_at = subscription.next_due();
     let stored = audited::insert(cx, scope, uow, subscription, "subscription.created").await?;
     follow(cx, scope, uow, book, &stored).await?;
     Ok(stored)
@@ -33,9 +34,10 @@ pub(super) async fn replace(
     uow: &mut dyn UnitOfWork,
     book: &CustomerBook,
     seen: &Stored<Subscription>,
-    next: Subscription,
+    mut next: Subscription,
     action: &'static str,
 ) -> Result<Stored<Subscription>> {
+    next.due_at = next.next_due();
     let stored = audited::replace(cx, scope, uow, seen, next, action).await?;
     follow(cx, scope, uow, book, &stored).await?;
     Ok(stored)
@@ -116,6 +118,21 @@ pub(super) async fn open_invoices(
         status: Some(InvoiceStatus::Open),
     };
     unowned_records::<Invoice>(uow).list(&open, MAX_OPEN).await
+}
+
+/// Returns the invoices of a customer that are not paid: open and written-off ones, newest first.
+pub(super) async fn owed_invoices(
+    uow: &mut dyn UnitOfWork,
+    customer: &CustomerId,
+) -> Result<Vec<Stored<Invoice>>> {
+    let mut owed = open_invoices(uow, customer).await?;
+    let written_off = InvoiceQuery::Of {
+        customer_id: customer.clone(),
+        status: Some(InvoiceStatus::Uncollectible),
+    };
+    let invoices = unowned_records::<Invoice>(uow);
+    owed.extend(invoices.list(&written_off, MAX_OPEN).await?);
+    Ok(owed)
 }
 
 /// Returns the open invoices of a subscription, newest first.

@@ -7,9 +7,10 @@ use super::jobs::queue_sync;
 use super::provision;
 use super::slug::{ensure_not_reserved, slug_conflict};
 use crate::access::{
-    Covers, OrganizationScope, PlatformScope, PlatformWriter, Reach, audited, ensure_fresh,
-    ensure_not_deleted, ensure_room_unless_operator, unaudited, unowned_records,
+    Covers, OrganizationScope, PlatformScope, PlatformWriter, Reach, SystemScope, audited,
+    ensure_fresh, ensure_not_deleted, ensure_room_unless_operator, unaudited, unowned_records,
 };
+use crate::iam::{PlatformSuspension, SuspensionSource};
 use crate::kernel::{
     Context, DeletedFilter, Error, LifecycleId, ListQuery, Machine, NoFilter, Page, PlatformId,
     Reason, Result, Stored, Timestamp, Unowned, permission,
@@ -186,11 +187,11 @@ async fn apply_suspension(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    suspended: bool,
+    source: Option<SuspensionSource>,
     reason: Option<&Reason>,
 ) -> Result<()> {
-    iam::suspension::set_flag(cx, scope, uow, suspended, reason).await?;
-    provisioning::sync_suspension_hold(cx, scope, uow, suspended, reason).await
+    iam::suspension::set_flag(scope, uow, source, reason).await?;
+    provisioning::sync_suspension_hold(cx, scope, uow, source.is_some(), reason).await
 }
 
 /// Suspends a platform: the gateway refuses its callers, and its jobs are held.
@@ -203,6 +204,13 @@ pub async fn suspend(
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
+    let by_billing = |flag: &PlatformSuspension| flag.by_billing && !flag.by_operator;
+    if cx.caller.is_operator() && scope.suspension().is_some_and(by_billing) {
+        cx.check_if_match(scope.platform())?;
+        // A payment must not end the suspension by the operator.
+        iam::suspension::set_suspended(cx, scope.writer(), uow, true, reason).await?;
+        return Ok(scope.platform().clone());
+    }
     apply(cx, scope.writer(), uow, PlatformEvent::Suspend, reason).await
 }
 
@@ -302,7 +310,20 @@ async fn apply(
     cx.check_if_match(scope.platform())?;
     let now = uow.now().await?;
     let next = scope.platform().edit().after(event, reason, now)?;
-    store_transition(cx, scope, uow, next, event, reason).await
+    let why = Why {
+        event,
+        reason,
+        source: iam::suspension::source_of(cx),
+    };
+    store_transition(cx, scope, uow, next, &why).await
+}
+
+/// The cause of a change of a platform's status.
+struct Why<'r> {
+    event: PlatformEvent,
+    reason: Option<&'r Reason>,
+    /// Who suspends the platform, if the event does.
+    source: SuspensionSource,
 }
 
 /// Stores a platform after an event, with the consequences of the event.
@@ -311,9 +332,13 @@ async fn store_transition(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     next: Platform,
-    event: PlatformEvent,
-    reason: Option<&Reason>,
+    why: &Why<'_>,
 ) -> Result<Stored<Platform>> {
+    let &Why {
+        event,
+        reason,
+        source,
+    } = why;
     let seen = scope.platform();
     if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
         ensure_not_reserved(uow, &seen.slug).await?;
@@ -324,7 +349,8 @@ async fn store_transition(
     record_lifecycle(cx, uow, &stored, Some(seen.status), Some(event), reason).await?;
     // An active platform is never suspended, even if the flag was set by another operation.
     if seen.is_suspended() != stored.is_suspended() || stored.status == PlatformStatus::Active {
-        apply_suspension(cx, scope, uow, stored.is_suspended(), reason).await?;
+        let source = stored.is_suspended().then_some(source);
+        apply_suspension(cx, scope, uow, source, reason).await?;
     }
     let is_deleted = |platform: &Platform| platform.status == PlatformStatus::Deleted;
     let is_other =
@@ -370,7 +396,73 @@ pub async fn update(
     scope.also::<permission::PlatformManage>(cx, uow).await?;
     let now = uow.now().await?;
     let next = next.after(event, None, now)?;
-    store_transition(cx, scope.writer(), uow, next, event, None).await
+    let why = Why {
+        event,
+        reason: None,
+        source: iam::suspension::source_of(cx),
+    };
+    store_transition(cx, scope.writer(), uow, next, &why).await
+}
+
+/// The reason of a suspension by billing.
+const PAYMENT_OVERDUE: &str = "payment_overdue";
+
+/// Suspends a platform whose invoices are not paid. Does nothing if the platform is gone, deleted or cancelled.
+///
+/// # Errors
+/// Only those of the store.
+pub(in crate::use_case) async fn suspend_for_debt(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<()> {
+    let Some(writer) = SystemScope::new().platform(uow, platform).await? else {
+        return Ok(());
+    };
+    let reason = Reason::parse(PAYMENT_OVERDUE).ok();
+    let source = SuspensionSource::Billing;
+    match writer.platform().status {
+        PlatformStatus::Suspended => {
+            iam::suspension::set_flag(&writer, uow, Some(source), reason.as_ref()).await?;
+        }
+        PlatformStatus::Active => {
+            let why = Why {
+                event: PlatformEvent::Suspend,
+                reason: reason.as_ref(),
+                source,
+            };
+            let now = uow.now().await?;
+            let next = writer.platform().edit().after(why.event, why.reason, now)?;
+            let cx = &cx.without_conditions();
+            store_transition(cx, &writer, uow, next, &why).await?;
+        }
+        PlatformStatus::Cancelled | PlatformStatus::Deleted => {}
+    }
+    Ok(())
+}
+
+/// Ends the suspension by billing. The platform stays suspended if its owner or an operator has suspended it as well.
+///
+/// # Errors
+/// Only those of the store.
+pub(in crate::use_case) async fn restore_after_payment(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<()> {
+    let Some(writer) = SystemScope::new().platform(uow, platform).await? else {
+        return Ok(());
+    };
+    if iam::suspension::remove_billing(&writer, uow).await? {
+        return Ok(());
+    }
+    let is_suspended = writer.platform().status == PlatformStatus::Suspended;
+    let by_billing = writer.suspension().is_some_and(|flag| flag.by_billing);
+    if is_suspended && by_billing {
+        let cx = &cx.without_conditions();
+        apply(cx, &writer, uow, PlatformEvent::Restore, None).await?;
+    }
+    Ok(())
 }
 
 /// Sets the fields of a platform that billing decides about: its tier, the end of its trial, and its customer at the payment provider.

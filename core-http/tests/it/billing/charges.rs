@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{paying_platform, platform_with_card};
-use crate::world::{Answer, PaymentFault, World, billing_over, on_every_store, operator};
+use crate::world::{Answer, PaymentFault, World, on_every_store, operator};
 
 const KEY: &str = "idempotency-key";
 
@@ -26,7 +26,7 @@ async fn upgrade_with_key(world: &World, platform: &str, key: &str) -> Answer {
 #[tokio::test]
 async fn a_lost_response_is_found_again_with_the_same_key_and_nothing_is_charged_twice() {
     let world = World::new();
-    let (world, payments) = world.with_faulty_payments();
+    let payments = &world.payments;
     let (platform, _) = paying_platform(&world, "starter").await;
     world.tick(86_400);
     payments.fail_next(PaymentFault::AnswerLost);
@@ -52,7 +52,7 @@ async fn a_lost_response_is_found_again_with_the_same_key_and_nothing_is_charged
 #[tokio::test]
 async fn an_unreachable_provider_undoes_the_change_which_can_be_repeated() {
     let world = World::new();
-    let (world, payments) = world.with_faulty_payments();
+    let payments = &world.payments;
     let (platform, _) = paying_platform(&world, "starter").await;
     world.tick(86_400);
     payments.fail_next(PaymentFault::Unreachable);
@@ -76,8 +76,8 @@ async fn recover(world: &World, billing: &Billing) -> usize {
 #[tokio::test]
 async fn an_interrupted_charge_without_a_key_is_settled_by_itself() {
     let world = World::new();
-    let (world, payments) = world.with_faulty_payments();
-    let billing = billing_over(&world.app);
+    let payments = &world.payments;
+    let billing = Arc::clone(&world.billing_parts);
     let (platform, _) = paying_platform(&world, "starter").await;
     world.tick(86_400);
     payments.fail_next(PaymentFault::AnswerLost);
@@ -98,7 +98,7 @@ async fn an_interrupted_charge_without_a_key_is_settled_by_itself() {
 #[tokio::test]
 async fn a_charge_of_unknown_outcome_stays_unknown_while_the_provider_is_unreachable() {
     let world = World::new();
-    let (world, payments) = world.with_faulty_payments();
+    let payments = &world.payments;
     let (platform, _) = paying_platform(&world, "starter").await;
     world.tick(86_400);
     payments.fail_next(PaymentFault::AnswerLost);
@@ -122,8 +122,8 @@ async fn a_charge_of_unknown_outcome_stays_unknown_while_the_provider_is_unreach
 #[tokio::test]
 async fn an_invoice_is_not_cancelled_while_the_outcome_of_its_charge_is_open() {
     let world = World::new();
-    let (world, payments) = world.with_faulty_payments();
-    let billing = billing_over(&world.app);
+    let payments = &world.payments;
+    let billing = Arc::clone(&world.billing_parts);
     let (platform, _) = platform_with_card(&world).await;
     payments.fail_next(PaymentFault::AnswerLost);
     let lost = world.subscribe(&platform, "starter").await;
@@ -144,7 +144,6 @@ async fn an_invoice_is_not_cancelled_while_the_outcome_of_its_charge_is_open() {
 #[tokio::test]
 async fn what_is_not_paid_within_23_hours_is_undone() {
     let world = World::new();
-    let billing = billing_over(&world.app);
     let (platform, customer) = paying_platform(&world, "starter").await;
     world.tick(60);
     world
@@ -156,9 +155,10 @@ async fn what_is_not_paid_within_23_hours_is_undone() {
     let incomplete = world.subscribe(&other, "starter").await.expect(201);
     assert_eq!(incomplete.json["status"], "incomplete");
     world.tick(22 * 3_600);
-    assert_eq!(recover(&world, &billing).await, 0);
+    world.bill().await;
+    assert_eq!(world.last_invoice(&platform).await["status"], "open");
     world.tick(3_601);
-    assert_eq!(recover(&world, &billing).await, 2);
+    world.bill().await;
     assert_eq!(world.subscription_of(&platform).await["status"], "active");
     assert_eq!(world.last_invoice(&platform).await["status"], "void");
     assert_eq!(
@@ -172,7 +172,7 @@ async fn what_is_not_paid_within_23_hours_is_undone() {
 #[tokio::test]
 async fn a_subscription_that_cannot_be_charged_at_all_is_not_kept() {
     let world = World::new();
-    let (world, payments) = world.with_faulty_payments();
+    let payments = &world.payments;
     let platform = world.create_platform("engines").await;
     let subscribe = |method: &str| {
         let body = json!({ "platformId": platform, "tier": "growth", "trialDays": 0,

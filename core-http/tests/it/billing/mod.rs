@@ -3,9 +3,11 @@
 mod access;
 mod charges;
 mod customers;
+mod dunning;
 mod examples;
 mod model;
 mod payment_methods;
+mod renewals;
 mod subscriptions;
 
 use core_domain::kernel::Clock;

@@ -1,14 +1,16 @@
 //! Records of billing, and the rules that hold for all of them at any time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use core_domain::billing::{
     Account, CreditGrant, CreditGrantQuery, Currency, Customer, CustomerQuery, Invoice,
     InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, TrialBalance,
 };
-use core_domain::kernel::{CustomerId, Record, Stored, Timestamp};
+use core_domain::kernel::{Context, CustomerId, Record, Stored, Timestamp};
 use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
+use core_domain::use_case::billing::due::{DueCustomers, queue_due};
 use serde_json::{Value, json};
 
 use super::{Answer, World, operator};
@@ -80,6 +82,39 @@ impl World {
     /// Sets the clock to an instant in RFC 3339 form.
     pub(crate) fn set_time(&self, at: &str) {
         self.clock.set(Timestamp::parse_rfc3339(at).unwrap());
+    }
+
+    /// Sets the clock to an instant in RFC 3339 form, and makes what is due in billing by then.
+    pub(crate) async fn bill_until(&self, at: &str) -> DueCustomers {
+        self.set_time(at);
+        self.bill().await
+    }
+
+    /// Makes what is due in billing now. Returns the customers for whom something is still due.
+    pub(crate) async fn bill(&self) -> DueCustomers {
+        let cx = Context::system(Arc::clone(&self.app.entropy));
+        let (store, billing) = (self.app.store.as_ref(), &self.billing_parts);
+        for _ in 0..100 {
+            self.run_timers().await;
+            self.run_jobs().await;
+            let due = queue_due(&cx, store, billing).await.unwrap();
+            if due.running == 0 {
+                return due;
+            }
+        }
+        panic!("billing is still due after 100 runs");
+    }
+
+    /// Returns the invoices of a platform with their lines, the oldest first.
+    pub(crate) async fn invoices(&self, platform: &str) -> Vec<Value> {
+        let path = format!("/invoices?platformId={platform}&limit=100");
+        let listed = self.billing.get(&operator(), &path).await.expect(200);
+        let mut invoices = Vec::new();
+        for invoice in listed.json["data"].as_array().unwrap().iter().rev() {
+            let path = format!("/invoices/{}", invoice["id"].as_str().unwrap());
+            invoices.push(self.billing.get(&operator(), &path).await.expect(200).json);
+        }
+        invoices
     }
 
     /// Returns the first records of a query, of any tenant.

@@ -14,7 +14,13 @@ impl World {
     pub(crate) fn services_with(&self, limits: Limits) -> [Api; 6] {
         let mut app = App::clone(&self.app);
         app.options.limits = Arc::new(limits);
-        services_of(&Arc::new(app), &self.provider, CliConfig::default())
+        let billing = &self.billing_parts;
+        services_of(
+            &Arc::new(app),
+            &self.provider,
+            CliConfig::default(),
+            billing,
+        )
     }
 
     /// Returns the same world with these limits.

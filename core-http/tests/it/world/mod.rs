@@ -34,8 +34,8 @@ use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Tim
 use core_domain::port::{Infrastructure, Persisted, Within, transact};
 use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
-use core_domain::use_case::billing::Billing;
-use core_domain::use_case::billing::ledger::Ledger;
+use core_domain::use_case::billing::clock::BillingClock;
+use core_domain::use_case::billing::{Billing, register_kinds as register_billing};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, NoSupervisor, Outcome, Worker};
 use core_domain::use_case::registry::deployment::fail_stuck;
@@ -64,7 +64,7 @@ pub(crate) use core_testkit::{Backend, JobCommand, manual_clock};
 pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
-pub(crate) use payments::PaymentFault;
+pub(crate) use payments::{FaultyPayments, PaymentFault};
 pub(crate) use provider::no_answer_error;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
@@ -84,6 +84,10 @@ pub(crate) struct World {
     pub(crate) provisioning: Api,
     pub(crate) cli: Api,
     pub(crate) billing: Api,
+    /// The plans, the payment provider and the clock of billing.
+    pub(crate) billing_parts: Arc<Billing>,
+    /// The payment provider, which fails on demand.
+    pub(crate) payments: FaultyPayments,
     pub(crate) stacks: Api,
     pub(crate) provider: MemoryInfrastructure,
     pub(crate) dns: MemoryDns,
@@ -121,7 +125,12 @@ pub(crate) fn iam_config() -> IamConfig {
 }
 
 /// Creates every service of an application, in the order of [`World::services`].
-fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfig) -> [Api; 6] {
+fn services_of(
+    app: &Arc<App>,
+    provider: &MemoryInfrastructure,
+    config: CliConfig,
+    billing: &Arc<Billing>,
+) -> [Api; 6] {
     let shared = || Arc::clone(app);
     let provider = Arc::new(provider.clone());
     [
@@ -129,17 +138,17 @@ fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfi
         Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
         Api(core_http::provisioning::service(shared()).unwrap()),
         Api(core_http::cli::service(shared(), text_archives(), provider, config).unwrap()),
-        Api(core_http::billing::service(shared(), &billing_over(app)).unwrap()),
+        Api(core_http::billing::service(shared(), billing).unwrap()),
         Api(core_http::stacks::service(shared()).unwrap()),
     ]
 }
 
-/// Returns the standard plans with the embedded payment provider over the store of an application.
-pub(crate) fn billing_over(app: &App) -> Arc<Billing> {
-    let (store, entropy) = (Arc::clone(&app.store), Arc::clone(&app.entropy));
+/// Returns the standard plans with this payment provider and a test clock.
+fn billing_with(payments: FaultyPayments) -> Arc<Billing> {
     Arc::new(Billing {
         plans: PlanCatalog::default(),
-        payments: Arc::new(Ledger::new(store, entropy, true)),
+        payments: Arc::new(payments),
+        clock: BillingClock::Test,
     })
 }
 
@@ -220,18 +229,24 @@ impl World {
         let mut app = app(store.clone(), clock.clone());
         let dns = MemoryDns::default();
         let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone()), ORIGIN).unwrap();
-        app.kinds = Arc::new(cli::register_kinds(kinds, text_archives()).unwrap());
+        let kinds = cli::register_kinds(kinds, text_archives()).unwrap();
+        let payments = FaultyPayments::over(&app);
+        let billing_parts = billing_with(payments.clone());
+        let kinds = register_billing(kinds, &billing_parts, &app.entropy).unwrap();
+        app.kinds = Arc::new(kinds);
         change(&mut app);
         let app = Arc::new(app);
         let provider = MemoryInfrastructure::default();
         let [registry, iam, provisioning, cli, billing, stacks] =
-            services_of(&app, &provider, config);
+            services_of(&app, &provider, config, &billing_parts);
         Self {
             registry,
             iam,
             provisioning,
             cli,
             billing,
+            billing_parts,
+            payments,
             stacks,
             provider,
             dns,

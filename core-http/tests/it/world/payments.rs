@@ -3,17 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use core_domain::billing::{PaymentProvider, PlanCatalog};
+use core_domain::billing::PaymentProvider;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    Cause, Close, CollectOutcome, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
-    ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent, PushedInvoice,
-    WebhookError,
+    Cause, Close, CollectOutcome, Decline, InvoiceReference, OpKey, PayingCustomer, Payments,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent,
+    PushedInvoice, WebhookError,
 };
-use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::ledger::Ledger;
-
-use super::{Api, World};
+use core_http::kernel::App;
 
 /// How a call of the provider fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +20,8 @@ pub(crate) enum PaymentFault {
     Unreachable,
     /// The provider charges the invoice, and its response is lost.
     AnswerLost,
+    /// The card is declined, and a later attempt with it is pointless.
+    DeclinedForGood,
 }
 
 /// The ledger, whose next charges fail as a test demands.
@@ -33,6 +33,16 @@ pub(crate) struct FaultyPayments {
 }
 
 impl FaultyPayments {
+    /// Creates a ledger over the store of an application, whose calls do not fail yet.
+    pub(crate) fn over(app: &App) -> Self {
+        let (store, entropy) = (Arc::clone(&app.store), Arc::clone(&app.entropy));
+        Self {
+            ledger: Ledger::new(store, entropy, true),
+            faults: Arc::default(),
+            charges: Arc::default(),
+        }
+    }
+
     /// Makes the next charge fail.
     pub(crate) fn fail_next(&self, fault: PaymentFault) {
         self.faults.lock().unwrap().push(fault);
@@ -48,28 +58,6 @@ impl FaultyPayments {
     /// Returns the keys of all charges that reached the provider.
     pub(crate) fn charges(&self) -> Vec<String> {
         self.charges.lock().unwrap().clone()
-    }
-}
-
-impl World {
-    /// Replaces the payment provider by one that fails on demand.
-    pub(crate) fn with_faulty_payments(mut self) -> (Self, FaultyPayments) {
-        let payments = FaultyPayments {
-            ledger: Ledger::new(
-                Arc::clone(&self.app.store),
-                Arc::clone(&self.app.entropy),
-                true,
-            ),
-            faults: Arc::default(),
-            charges: Arc::default(),
-        };
-        let billing = Arc::new(Billing {
-            plans: PlanCatalog::default(),
-            payments: Arc::new(payments.clone()),
-        });
-        let service = core_http::billing::service(Arc::clone(&self.app), &billing);
-        self.billing = Api(service.unwrap());
-        (self, payments)
     }
 }
 
@@ -158,6 +146,13 @@ impl Payments for FaultyPayments {
         let fault = self.faults.lock().unwrap().pop();
         if fault == Some(PaymentFault::Unreachable) {
             return Err(PaymentsError::Unavailable(Cause::from("refused")));
+        }
+        if fault == Some(PaymentFault::DeclinedForGood) {
+            return Ok(CollectOutcome::Declined(Decline {
+                error_code: "card_declined".to_owned(),
+                decline_code: Some("lost_card".to_owned()),
+                is_hard: true,
+            }));
         }
         self.charges.lock().unwrap().push(key.as_str().to_owned());
         let collected = self.ledger.collect(key, invoice, method).await;

@@ -125,6 +125,12 @@ impl Config {
         // Simulated money is harmless on a machine that only its own user reaches.
         options.settings.billing.allow_simulated_payments |=
             options.allow_simulated_payments || bind.is_loopback();
+        if options.settings.billing.test_clock && !bind.is_loopback() {
+            return Err(option_error(
+                "billing.test_clock",
+                format!("must not be on when the server is reachable at {bind}"),
+            ));
+        }
         options.settings.check().map_err(ConfigError::Setting)?;
         if let Some(mailbox) = &options.mail_from {
             sender(mailbox)?;

@@ -504,7 +504,7 @@ async fn finish_deprovision(
         remove_records(scope, uow).await?;
         webhook::remove_of_platform(uow, scope.id()).await?;
         unaudited::remove(uow, scope.platform()).await?;
-        iam::suspension::set_flag(cx, scope, uow, false, None).await?;
+        iam::suspension::set_flag(scope, uow, None, None).await?;
         provisioning::sync_suspension_hold(cx, scope, uow, false, None).await?;
         release_organization(cx, scope, uow).await?;
     } else {

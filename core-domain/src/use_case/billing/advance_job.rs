@@ -1,0 +1,336 @@
+//! `billing.advance`: makes everything that is due for a customer, in the order of time. Each change is dated at the
+//! instant at which it was due, so a late run has the same result as runs in time.
+//!
+//! Every change is one unit of work, which the versions of its records guard. The keys of charges are derived from
+//! stored attempts. So the job can be interrupted anywhere and run again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::book::CustomerBook;
+use super::charge::{self, ChargeFailure};
+use super::due::{self, Due, DueItem};
+use super::{Billing, boundary, credit, invoice_state, payment, subscription_state};
+use crate::access::unowned_records;
+use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
+use crate::kernel::{
+    Code, Context, CustomerId, Entropy, Error, InvoiceId, PaymentAttemptId, PlatformId, Result,
+    Stored, Timestamp, Unowned,
+};
+use crate::port::{Mode, PaymentsError, Store, UnitOfWork, transact};
+use crate::provisioning::{JobError, LaneKey};
+use crate::use_case::provisioning::{
+    JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+
+/// The number of changes after which a run makes room for the jobs of other lanes.
+const CHANGES_PER_RUN: u32 = 50;
+
+/// The pause while the provider cannot be reached.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(30);
+
+/// The pause while another request changes the same subscription.
+const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
+
+/// The pauses before the outcome of a charge is looked up again: the first one that is longer than the charge is old,
+/// else the last one.
+const LOOK_UP_PAUSES: [Duration; 3] = [
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+];
+
+/// The input of the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdvanceInput {
+    /// The customer.
+    pub customer_id: CustomerId,
+    /// When the first change is due.
+    pub due_at: Timestamp,
+    /// The version of the record that changes first.
+    pub version: i64,
+}
+
+impl JobInput for AdvanceInput {
+    type Owner = Unowned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::billing(&self.customer_id)
+    }
+
+    /// Returns `None`, because billing outlives platforms: their suspension or removal must not stop it.
+    fn platform_id(&self) -> Option<&PlatformId> {
+        None
+    }
+
+    fn idempotency_key(&self) -> Option<String> {
+        let due = self.due_at.millis();
+        Some(format!("{}:{due}:{}", self.customer_id, self.version))
+    }
+}
+
+/// The kind of the job.
+#[derive(Clone, Debug)]
+pub struct Advance {
+    /// The plans and the payment provider.
+    pub billing: Arc<Billing>,
+    /// The source of entropy for ids.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl JobKind for Advance {
+    const NAME: &'static str = "billing.advance";
+    const HAS_HOOKS: bool = false;
+    const DEADLINE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+    type Input = AdvanceInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().step(Changes)
+    }
+}
+
+/// The output of the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Advanced {
+    /// The number of changes.
+    changes: u32,
+}
+
+/// The only step.
+#[derive(Clone, Copy, Debug)]
+struct Changes;
+
+#[async_trait]
+impl JobStep<Advance> for Changes {
+    const HAS_RECORD: bool = false;
+
+    type Output = Advanced;
+
+    fn name(&self) -> &'static str {
+        "changes"
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, Advance>,
+    ) -> Result<Observation<Advanced>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Advance>) -> Result<Advanced, StepError> {
+        let customer = Advancing {
+            cx: Context::system(Arc::clone(&cx.kind.entropy)),
+            store: cx.store,
+            billing: &cx.kind.billing,
+            customer: &cx.input.customer_id,
+        };
+        let mut changes = 0;
+        loop {
+            customer.settle_attempts().await?;
+            let Some(due) = customer.first_due().await? else {
+                return Ok(Advanced { changes });
+            };
+            if changes > 0 {
+                cx.guard().await?;
+            }
+            customer.make(&due).await?;
+            changes += 1;
+            if changes == CHANGES_PER_RUN {
+                return Err(StepError::unfinished(&Advanced { changes })?);
+            }
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+/// A customer whose due changes are being made.
+struct Advancing<'a> {
+    cx: Context,
+    store: &'a dyn Store,
+    billing: &'a Billing,
+    customer: &'a CustomerId,
+}
+
+impl Advancing<'_> {
+    /// Finds out the outcome of the charges whose outcome is open. Until then, nothing else is changed.
+    async fn settle_attempts(&self) -> Result<(), StepError> {
+        let mut uow = self.store.begin(Mode::Read).await?;
+        let open = PaymentAttemptQuery::OpenOfCustomer(self.customer.clone());
+        let open = unowned_records::<PaymentAttempt>(uow.as_mut())
+            .first(&open)
+            .await;
+        uow.rollback().await;
+        match open? {
+            Some(attempt) => self.run(&attempt.id).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn run(&self, attempt: &PaymentAttemptId) -> Result<(), StepError> {
+        let run = charge::try_run(&self.cx, self.store, self.billing, attempt).await;
+        match run {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(self.step_error(failure, attempt).await?),
+        }
+    }
+
+    async fn step_error(
+        &self,
+        failure: ChargeFailure,
+        attempt: &PaymentAttemptId,
+    ) -> Result<StepError, StepError> {
+        let mut uow = self.store.begin(Mode::Read).await?;
+        let now = uow.now().await;
+        let by_billing = self.billing.now(uow.as_mut()).await;
+        let attempt = unowned_records::<PaymentAttempt>(uow.as_mut())
+            .get(attempt)
+            .await;
+        uow.rollback().await;
+        let (now, attempt) = (now?, attempt?);
+        let age = by_billing?.since(attempt.created_at);
+        let wait = |pause, reason: &str| StepError::Wait {
+            until: now.plus(pause),
+            reason: reason.to_owned(),
+            output: None,
+        };
+        Ok(match failure {
+            ChargeFailure::Unknown => {
+                let mut pauses = LOOK_UP_PAUSES.into_iter();
+                let pause = pauses.find(|pause| *pause > age);
+                let pause = pause.unwrap_or(LOOK_UP_PAUSES[LOOK_UP_PAUSES.len() - 1]);
+                wait(pause, "the outcome of a charge")
+            }
+            ChargeFailure::Provider(PaymentsError::Throttled(pause)) => {
+                wait(pause, "the payment provider to accept requests")
+            }
+            ChargeFailure::Provider(
+                error @ (PaymentsError::Invalid(_) | PaymentsError::Unauthorized(_)),
+            ) => {
+                let refused = JobError::new("PAYMENT_PROVIDER_REFUSED", error.to_string());
+                StepError::Permanent(refused, None)
+            }
+            ChargeFailure::Provider(_) => wait(OUTAGE_PAUSE, "the payment provider"),
+            ChargeFailure::Store(error) => error.into(),
+        })
+    }
+
+    async fn first_due(&self) -> Result<Option<Due>, StepError> {
+        let mut uow = self.store.begin(Mode::Read).await?;
+        let now = self.billing.now(uow.as_mut()).await?;
+        let due = due::first_of(uow.as_mut(), self.customer, now).await;
+        uow.rollback().await;
+        Ok(due?)
+    }
+
+    /// Makes one change.
+    async fn make(&self, due: &Due) -> Result<(), StepError> {
+        if let DueItem::Invoice(invoice) = &due.item {
+            return self.collect(invoice, due.at).await;
+        }
+        let changed = transact(self.store, |uow, _| {
+            Box::pin(async move {
+                let (cx, billing) = (&self.cx, self.billing);
+                match &due.item {
+                    DueItem::Credit(credit) => credit::expire(cx, uow, credit, due.at).await,
+                    DueItem::Operation(invoice) => {
+                        payment::discard(cx, uow, billing, invoice, due.at).await
+                    }
+                    DueItem::Subscription(subscription) => {
+                        boundary::pass(cx, uow, billing, subscription, due.at).await
+                    }
+                    DueItem::Invoice(_) => Ok(()),
+                }
+            })
+        });
+        match changed.await {
+            Err(error) if error.code() == Code::OperationInProgress => {
+                let now = self.store_now().await?;
+                Err(StepError::Wait {
+                    until: now.plus(CONFLICT_PAUSE),
+                    reason: "another change of the customer".to_owned(),
+                    output: None,
+                })
+            }
+            changed => Ok(changed?),
+        }
+    }
+
+    async fn store_now(&self) -> Result<Timestamp, StepError> {
+        let mut uow = self.store.begin(Mode::Read).await?;
+        let now = uow.now().await;
+        uow.rollback().await;
+        Ok(now?)
+    }
+
+    /// Charges a due invoice.
+    async fn collect(&self, invoice: &InvoiceId, at: Timestamp) -> Result<(), StepError> {
+        let planned = transact(self.store, |uow, _| {
+            Box::pin(async move { self.plan(uow, invoice, at).await })
+        });
+        match planned.await? {
+            Some(attempt) => self.run(&attempt).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Stores the attempt to charge a due invoice. Returns `None` if it is not charged.
+    async fn plan(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        invoice: &InvoiceId,
+        at: Timestamp,
+    ) -> Result<Option<PaymentAttemptId>> {
+        let (cx, billing) = (&self.cx, self.billing);
+        let invoice = invoice_state::load(uow, invoice).await?;
+        if invoice.status != InvoiceStatus::Open || invoice.due_at != Some(at) {
+            return Ok(None);
+        }
+        let book = CustomerBook::open(uow, &invoice.customer_id, at).await?;
+        let method = match &invoice.subscription_id {
+            Some(id) => {
+                let subscription = subscription_state::find(uow, id).await?;
+                subscription.and_then(|subscription| boundary::method_of(&subscription, &book))
+            }
+            None => book.customer.default_payment_method_id.clone(),
+        };
+        let Some(method) = method else {
+            payment::fail_without_method(cx, uow, billing, invoice, at).await?;
+            return Ok(None);
+        };
+        let last = last_attempt(uow, &invoice).await?;
+        let is_refused =
+            |last: &Stored<PaymentAttempt>| last.is_hard && last.payment_method_id == method;
+        if last.as_ref().is_some_and(is_refused) {
+            payment::stop_collection(cx, uow, billing, &invoice, at).await?;
+            return Ok(None);
+        }
+        // After an outage, the attempt is dated when it is made.
+        let is_retry = |last: &Stored<PaymentAttempt>| {
+            last.status == AttemptStatus::NotExecuted && last.created_at >= at
+        };
+        let at = match last.is_some_and(|last| is_retry(&last)) {
+            true => billing.now(uow).await?,
+            false => at,
+        };
+        let attempt = charge::plan(cx, uow, &invoice, &method, at).await?;
+        Ok(Some(attempt.id.clone()))
+    }
+}
+
+async fn last_attempt(
+    uow: &mut dyn UnitOfWork,
+    invoice: &Invoice,
+) -> Result<Option<Stored<PaymentAttempt>>, Error> {
+    let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
+    unowned_records::<PaymentAttempt>(uow)
+        .first(&of_invoice)
+        .await
+}

@@ -1,0 +1,217 @@
+//! Changes of subscriptions by time: a period or a trial ends, a first invoice was not paid in time, or an unpaid
+//! subscription ends. Each change is dated at the instant at which it was due, however late it is made.
+
+use super::book::CustomerBook;
+use super::invoice_state::{self, Collection, NewInvoice};
+use super::subscription::period_line;
+use super::{Billing, cancellation, operation, payment, plan, subscription_state};
+use crate::access::SystemScope;
+use crate::billing::{
+    BillingReason, Interval, Invoice, InvoiceStatus, Price, Subscription, SubscriptionEvent,
+    SubscriptionStatus,
+};
+use crate::kernel::{Context, Result, Stored, SubscriptionId, Timestamp};
+use crate::port::UnitOfWork;
+
+/// Makes the change of a subscription that is due at an instant. Does nothing if it has been made.
+///
+/// # Errors
+/// `OPERATION_IN_PROGRESS` if the outcome of a charge is open.
+pub(super) async fn pass(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    id: &SubscriptionId,
+    at: Timestamp,
+) -> Result<()> {
+    let is_due = |seen: &Stored<Subscription>| seen.due_at == Some(at);
+    if !subscription_state::find(uow, id)
+        .await?
+        .is_some_and(|seen| is_due(&seen))
+    {
+        return Ok(());
+    }
+    // A change that was not paid by the end of the period is not made.
+    if let Some(open) = operation::open_of(uow, id).await? {
+        payment::discard(cx, uow, billing, &open.invoice_id, at).await?;
+    }
+    let Some(seen) = subscription_state::find(uow, id).await?.filter(is_due) else {
+        return Ok(());
+    };
+    let boundary = Boundary {
+        cx,
+        billing,
+        scope: SystemScope::new(),
+        seen,
+    };
+    let book = CustomerBook::open(uow, &boundary.seen.customer_id, at).await?;
+    boundary.pass(uow, book).await
+}
+
+/// A subscription at the instant at which time changes it.
+struct Boundary<'a> {
+    cx: &'a Context,
+    billing: &'a Billing,
+    scope: SystemScope,
+    seen: Stored<Subscription>,
+}
+
+impl Boundary<'_> {
+    async fn pass(&self, uow: &mut dyn UnitOfWork, book: CustomerBook) -> Result<()> {
+        let seen = &self.seen;
+        match seen.status {
+            SubscriptionStatus::Incomplete => self.expire(uow, book).await,
+            SubscriptionStatus::Unpaid => self.end(uow, book).await,
+            _ if seen.cancel_at_period_end => self.end(uow, book).await,
+            SubscriptionStatus::Trialing if seen.is_in_trial() => self.end_trial(uow, book).await,
+            _ => self.renew(uow, book).await,
+        }
+    }
+
+    async fn end(&self, uow: &mut dyn UnitOfWork, book: CustomerBook) -> Result<()> {
+        cancellation::end(self.cx, &self.scope, uow, book, &self.seen, None).await?;
+        Ok(())
+    }
+
+    /// Ends a subscription whose first invoice was not paid in time.
+    async fn expire(&self, uow: &mut dyn UnitOfWork, mut book: CustomerBook) -> Result<()> {
+        for invoice in subscription_state::open_invoices_of(uow, &self.seen.id).await? {
+            invoice_state::void(self.cx, &self.scope, uow, &mut book, &invoice).await?;
+        }
+        let mut next = self.seen.edit();
+        next.end(None, book.now);
+        self.apply(uow, &book, next, SubscriptionEvent::Expire)
+            .await?;
+        book.store(uow).await?;
+        Ok(())
+    }
+
+    /// Begins the first paid period. Without a payment method, and if something is due, the subscription is paused.
+    async fn end_trial(&self, uow: &mut dyn UnitOfWork, mut book: CustomerBook) -> Result<()> {
+        let (cx, billing) = (self.cx, self.billing);
+        let mut next = self.seen.edit();
+        next.restart_period(book.now)?;
+        if method_of(&next, &book).is_none() {
+            let new = period_invoice(cx, uow, billing, &next).await?;
+            let preview = invoice_state::preview(cx, uow, billing, &book, new).await?;
+            if preview.amount_due > 0 {
+                let paused = self.seen.edit();
+                return self
+                    .apply(uow, &book, paused, SubscriptionEvent::Pause)
+                    .await;
+            }
+        }
+        let (next, invoice) = invoice_period(cx, uow, billing, &mut book, next).await?;
+        if invoice.status == InvoiceStatus::Paid {
+            self.apply(uow, &book, next, SubscriptionEvent::Pay).await?;
+        } else {
+            // The outcome of the charge decides about the status.
+            self.replace(uow, &book, next, "subscription.trial_ended")
+                .await?;
+        }
+        book.store(uow).await?;
+        Ok(())
+    }
+
+    /// Makes a planned change of the price, and begins the next period.
+    async fn renew(&self, uow: &mut dyn UnitOfWork, mut book: CustomerBook) -> Result<()> {
+        let mut next = self.seen.edit();
+        self.make_planned_change(uow, &mut next).await?;
+        next.begin_next_period()?;
+        let (cx, billing) = (self.cx, self.billing);
+        let (next, _) = invoice_period(cx, uow, billing, &mut book, next).await?;
+        self.replace(uow, &book, next, "subscription.renewed")
+            .await?;
+        book.store(uow).await?;
+        Ok(())
+    }
+
+    async fn make_planned_change(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        next: &mut Subscription,
+    ) -> Result<()> {
+        let at = next.current_period_end;
+        let is_due = |effective_at: Timestamp| effective_at <= at;
+        let planned = next.pending_change.clone();
+        let Some(planned) = planned.filter(|planned| is_due(planned.effective_at)) else {
+            return Ok(());
+        };
+        let version = next.pending_plan_version.unwrap_or(next.plan_version);
+        let terms = plan::version(uow, self.billing, planned.tier, version).await?;
+        let mut intervals = Interval::ALL.iter().copied();
+        let has_price = |interval: &Interval| terms.price_id(*interval) == planned.price_id;
+        let price = Price {
+            interval: intervals.find(has_price).unwrap_or(next.interval),
+            terms: &terms,
+            quantity: planned.quantity,
+        };
+        next.set_price(&price, at)?;
+        next.upgraded_at = None;
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        book: &CustomerBook,
+        next: Subscription,
+        event: SubscriptionEvent,
+    ) -> Result<()> {
+        let (cx, scope) = (self.cx, &self.scope);
+        subscription_state::apply(cx, scope, uow, book, &self.seen, next, event).await?;
+        Ok(())
+    }
+
+    async fn replace(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        book: &CustomerBook,
+        next: Subscription,
+        action: &'static str,
+    ) -> Result<()> {
+        let (cx, scope) = (self.cx, &self.scope);
+        subscription_state::replace(cx, scope, uow, book, &self.seen, next, action).await?;
+        Ok(())
+    }
+}
+
+/// Returns the payment method that a subscription is charged to, if there is one.
+pub(super) fn method_of(subscription: &Subscription, book: &CustomerBook) -> Option<String> {
+    let own = subscription.default_payment_method_id.clone();
+    own.or_else(|| book.customer.default_payment_method_id.clone())
+}
+
+/// Returns the invoice for the current period of a subscription, which is not stored yet.
+pub(super) async fn period_invoice<'s>(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    subscription: &'s Subscription,
+) -> Result<NewInvoice<'s>> {
+    let (tier, version) = (subscription.tier, subscription.plan_version);
+    let terms = plan::version(uow, billing, tier, version).await?;
+    Ok(NewInvoice {
+        subscription: Some(subscription),
+        reason: BillingReason::SubscriptionCycle,
+        period: subscription.period()?,
+        lines: vec![period_line(cx, subscription, &terms)],
+        collection: Collection::Scheduled,
+    })
+}
+
+/// Invoices the current period of a changed subscription, which is not stored yet. The invoice is charged by the clock.
+pub(super) async fn invoice_period(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    book: &mut CustomerBook,
+    mut next: Subscription,
+) -> Result<(Subscription, Stored<Invoice>)> {
+    let new = period_invoice(cx, uow, billing, &next).await?;
+    let scope = &SystemScope::new();
+    let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
+    next.latest_invoice_id = Some(invoice.id.clone());
+    next.billed_amount = next.amount;
+    Ok((next, invoice))
+}
