@@ -6,6 +6,7 @@ use core_domain::kernel::Context;
 use core_domain::port::Store;
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::due::queue_due;
+use core_domain::use_case::billing::follow::follow_platforms;
 use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;
@@ -41,6 +42,12 @@ impl BillingTicker {
 
     async fn queue_due(&self) {
         let (store, billing) = (self.store.as_ref(), self.billing.as_ref());
+        if let Err(error) = follow_platforms(&self.cx, store, billing).await {
+            tracing::warn!(
+                ?error,
+                "the subscriptions of ended platforms could not be ended"
+            );
+        }
         match queue_due(&self.cx, store, billing).await {
             Ok(customers) if customers.waiting > 0 => {
                 let waiting = customers.waiting;

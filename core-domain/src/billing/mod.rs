@@ -12,6 +12,7 @@ mod calendar;
 mod change;
 mod credit_grant;
 mod customer;
+mod feed_cursor;
 mod invoice;
 mod journal;
 mod journal_entry;
@@ -36,6 +37,7 @@ pub use credit_grant::{
     GrantCredit,
 };
 pub use customer::{CreateCustomer, Customer, CustomerQuery, UpdateCustomer};
+pub use feed_cursor::{FeedCursor, FeedCursorQuery};
 pub use invoice::{
     AppliedCredit, BillingReason, Invoice, InvoiceEvent, InvoiceLine, InvoiceQuery, InvoiceStatus,
     LineProration, LineType,

@@ -70,6 +70,7 @@ macro_rules! for_each_record {
             journal_entries: $crate::billing::JournalEntry, JournalEntryId "The id of an entry of the billing journal.";
             plan_versions: $crate::billing::PlanVersion;
             test_clocks: $crate::billing::TestClock;
+            feed_cursors: $crate::billing::FeedCursor;
             ledger_methods: $crate::billing::LedgerMethod;
             ledger_setup_intents: $crate::billing::LedgerSetupIntent;
             ledger_invoices: $crate::billing::LedgerInvoice;

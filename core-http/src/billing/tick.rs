@@ -7,6 +7,7 @@ use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, Result, Timestamp};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::billing::due::{DueCustomers, queue_due};
+use core_domain::use_case::billing::follow::follow_platforms;
 use core_domain::use_case::billing::{Billing, clock};
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -73,9 +74,11 @@ async fn finish(
     billing: Arc<Billing>,
     now: Timestamp,
 ) -> Result<Output<TickResponse>> {
+    let store = cx.app.store.as_ref();
+    follow_platforms(&cx, store, &billing).await?;
     let deadline = Instant::now() + PATIENCE;
     let customers = loop {
-        let customers = queue_due(&cx, cx.app.store.as_ref(), &billing).await?;
+        let customers = queue_due(&cx, store, &billing).await?;
         if customers.running == 0 || Instant::now() >= deadline {
             break customers;
         }

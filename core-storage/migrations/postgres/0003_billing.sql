@@ -202,6 +202,12 @@ CREATE TABLE "billing_test_clock" (
     "row_version" BIGINT NOT NULL
 );
 
+CREATE TABLE "billing_feed_cursor" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "position" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+
 CREATE TABLE "ledger_methods" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "card" TEXT COLLATE "C" NOT NULL,

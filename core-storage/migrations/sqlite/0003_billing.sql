@@ -202,6 +202,12 @@ CREATE TABLE "billing_test_clock" (
     "row_version" INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE "billing_feed_cursor" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "position" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE "ledger_methods" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "card" TEXT NOT NULL,

@@ -2,11 +2,12 @@
 
 use core_domain::billing::{
     AttemptStatus, BillingOperation, BillingOperationQuery, CreditGrant, CreditGrantQuery,
-    CreditStatus, Currency, Customer, CustomerQuery, Invoice, InvoiceQuery, InvoiceStatus,
-    JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery, LedgerInvoice,
-    LedgerInvoiceQuery, LedgerMethod, LedgerMethodQuery, LedgerSetupIntent, LedgerSetupIntentQuery,
-    OperationStatus, PaymentAttempt, PaymentAttemptQuery, PlanVersion, PlanVersionQuery,
-    Subscription, SubscriptionQuery, SubscriptionStatus, TestClock, TestClockQuery,
+    CreditStatus, Currency, Customer, CustomerQuery, FeedCursor, FeedCursorQuery, Invoice,
+    InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery,
+    LedgerInvoice, LedgerInvoiceQuery, LedgerMethod, LedgerMethodQuery, LedgerSetupIntent,
+    LedgerSetupIntentQuery, OperationStatus, PaymentAttempt, PaymentAttemptQuery, PlanVersion,
+    PlanVersionQuery, Subscription, SubscriptionQuery, SubscriptionStatus, TestClock,
+    TestClockQuery,
 };
 use core_domain::kernel::CustomerId;
 
@@ -440,6 +441,20 @@ table! {
 fn test_clocks(query: &TestClockQuery) -> Select {
     match query {
         TestClockQuery::All => Select::of(TestClock::TABLE),
+    }
+}
+
+table! {
+    FeedCursor in "billing_feed_cursor" {
+        id: Text,
+        position: Int,
+    }
+    select feed_cursors
+}
+
+fn feed_cursors(query: &FeedCursorQuery) -> Select {
+    match query {
+        FeedCursorQuery::All => Select::of(FeedCursor::TABLE),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod clock;
 pub mod credit;
 pub mod customer;
 pub mod due;
+pub mod follow;
 pub mod invoice;
 mod invoice_state;
 pub mod ledger;

@@ -5,10 +5,13 @@ mod charges;
 mod customers;
 mod dunning;
 mod examples;
+mod interruptions;
 mod model;
 mod payment_methods;
+mod platforms;
 mod renewals;
 mod subscriptions;
+mod ticks;
 
 use core_domain::kernel::Clock;
 use serde_json::Value;

@@ -51,6 +51,8 @@ const EXTENSIONS: &[(&str, &str)] = &[
         "DELETE",
         "/api/v1/platforms/{platformId}/secrets/{secretName}",
     ),
+    // billing
+    ("POST", "/internal/billing/tick"),
     // better-auth
     ("GET", "/api/auth/ok"),
     ("GET", "/api/auth/list-sessions"),

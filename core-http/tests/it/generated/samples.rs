@@ -296,6 +296,7 @@ pub(super) fn samples() -> Vec<Sample> {
             .using(SUBSCRIPTION)
             .body(r#"{"tier": "scale", "trialEndsAt": null}"#),
         sample("startTrial", Operator).using(SUBSCRIPTION),
+        sample("tickBilling", Operator).body(r#"{"now": null}"#),
         // stack registry
         sample("listStackTemplates", SignedIn),
         sample("createStackTemplate", Operator).body(r#"{"name": "brand-new"}"#),

@@ -11,6 +11,7 @@ use core_domain::kernel::{Context, CustomerId, Record, Stored, Timestamp};
 use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::due::{DueCustomers, queue_due};
+use core_domain::use_case::billing::follow::follow_platforms;
 use serde_json::{Value, json};
 
 use super::{Answer, World, operator};
@@ -93,16 +94,27 @@ impl World {
     /// Makes what is due in billing now. Returns the customers for whom something is still due.
     pub(crate) async fn bill(&self) -> DueCustomers {
         let cx = Context::system(Arc::clone(&self.app.entropy));
-        let (store, billing) = (self.app.store.as_ref(), &self.billing_parts);
+        let store = self.app.store.as_ref();
+        self.seal().await;
+        follow_platforms(&cx, store, &self.billing_parts)
+            .await
+            .unwrap();
         for _ in 0..100 {
             self.run_timers().await;
             self.run_jobs().await;
-            let due = queue_due(&cx, store, billing).await.unwrap();
+            let due = self.queue_billing().await;
             if due.running == 0 {
                 return due;
             }
         }
         panic!("billing is still due after 100 runs");
+    }
+
+    /// Queues the jobs for what is due in billing now.
+    pub(crate) async fn queue_billing(&self) -> DueCustomers {
+        let cx = Context::system(Arc::clone(&self.app.entropy));
+        let store = self.app.store.as_ref();
+        queue_due(&cx, store, &self.billing_parts).await.unwrap()
     }
 
     /// Returns the invoices of a platform with their lines, the oldest first.

@@ -285,6 +285,15 @@ impl World {
         world
     }
 
+    /// Like [`World::with_image`], with a store that fails on demand. Returns the handle that makes it fail as well.
+    pub(crate) fn with_faulty_image(self, image: &WorldImage) -> (Self, FaultStore) {
+        self.clock.set(image.now);
+        let (opened, faults) = OpenStore::over_memory(image.rows.copy()).faulty();
+        let world = self.with_store(opened);
+        world.provider.replace_with(&image.provider);
+        (world, faults)
+    }
+
     fn with_store(mut self, opened: OpenStore) -> Self {
         self.store.exchange(opened.store);
         self.rows = opened.rows;

@@ -59,6 +59,16 @@ impl FaultyPayments {
     pub(crate) fn charges(&self) -> Vec<String> {
         self.charges.lock().unwrap().clone()
     }
+
+    /// Lets all further calls succeed.
+    pub(crate) fn forget_faults(&self) {
+        self.faults.lock().unwrap().clear();
+    }
+
+    /// Forgets the charges so far.
+    pub(crate) fn forget_charges(&self) {
+        self.charges.lock().unwrap().clear();
+    }
 }
 
 #[async_trait]

@@ -76,6 +76,59 @@ pub async fn open(
     })
 }
 
+/// Reads the seals after a position.
+async fn seals_after(
+    uow: &mut dyn UnitOfWork,
+    chain: Option<AuditChain>,
+    position: i64,
+) -> Result<Vec<Stored<AuditSeal>>> {
+    let behind = AuditSealQuery::Feed(chain, position);
+    unowned_records::<AuditSeal>(uow).list(&behind, PAGE).await
+}
+
+/// Returns the ids of the readable entries of changes.
+fn change_ids<'s>(seals: &'s [Stored<AuditSeal>], unreadable: &'s Unreadable) -> Vec<&'s str> {
+    let seals = seals.iter();
+    let changes = seals.filter(|seal| seal.stream == AuditStream::Changes);
+    readable(changes.map(|seal| &seal.entry_id), unreadable)
+}
+
+/// Sealed changes of all platforms, for a service that follows them.
+#[derive(Debug)]
+pub(in crate::use_case) struct SealedChanges {
+    /// The changes that can be read, in the order of the feed.
+    pub(in crate::use_case) entries: Vec<Stored<AuditEntry>>,
+    /// The position of the last change.
+    pub(in crate::use_case) position: i64,
+    /// Whether there are no more changes yet.
+    pub(in crate::use_case) is_last: bool,
+}
+
+/// Returns the next changes after a position of the feed.
+pub(in crate::use_case) async fn changes_after(
+    store: &dyn Store,
+    position: i64,
+) -> Result<SealedChanges> {
+    let mut unreadable = Unreadable::new();
+    loop {
+        let mut uow = store.begin(Mode::Read).await?;
+        let uow = uow.as_mut();
+        let seals = seals_after(uow, None, position).await?;
+        let ids = change_ids(&seals, &unreadable);
+        let entries = unowned_records::<AuditEntry>(uow).get_many(&ids).await;
+        match entries {
+            Err(error) if skip_unreadable(&error, &mut unreadable) => {}
+            entries => {
+                return Ok(SealedChanges {
+                    entries: entries?,
+                    position: seals.last().map_or(position, |last| last.position),
+                    is_last: seals.len() < PAGE as usize,
+                });
+            }
+        }
+    }
+}
+
 /// Parses an event id. `head` is the highest valid position.
 fn position(id: &str, head: i64) -> Result<i64> {
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
@@ -128,14 +181,8 @@ impl ChangeFeed {
         unreadable: &Unreadable,
     ) -> Result<(Vec<Stored<AuditSeal>>, BTreeMap<String, Stored<AuditEntry>>)> {
         let chain = self.platform.as_ref().map(|id| AuditChain::of(Some(id)));
-        let behind = AuditSealQuery::Feed(chain, self.position);
-        let seals = unowned_records::<AuditSeal>(uow)
-            .list(&behind, PAGE)
-            .await?;
-        let changes = seals
-            .iter()
-            .filter(|seal| seal.stream == AuditStream::Changes);
-        let ids = readable(changes.map(|seal| &seal.entry_id), unreadable);
+        let seals = seals_after(uow, chain, self.position).await?;
+        let ids = change_ids(&seals, unreadable);
         if !ids.is_empty() {
             self.authorize(uow).await?;
         }

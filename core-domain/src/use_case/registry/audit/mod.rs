@@ -11,6 +11,7 @@ mod verify_report;
 use std::collections::BTreeSet;
 
 pub use checkpoint::list as list_checkpoints;
+pub(in crate::use_case) use feed::changes_after;
 pub use feed::{ChangeFeed, FeedQuery, open as open_feed};
 pub use read::{AuditExport, export, get_event, list, list_events, list_of_platform};
 pub use verify::{VerifyQuery, verify};
