@@ -59,7 +59,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
         true
     })
     .await;
-    assert_eq!(checked, 123);
+    assert_eq!(checked, 124);
 }
 
 /// Returns a different request to the same endpoint.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use core_domain::billing::{
     Account, CreditGrant, CreditGrantQuery, Currency, Customer, CustomerQuery, Invoice,
-    InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, TrialBalance,
+    InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery,
+    TrialBalance,
 };
-use core_domain::kernel::{Context, CustomerId, Record, Stored, Timestamp};
+use core_domain::kernel::{Context, CustomerId, InvoiceId, Record, Stored, Timestamp};
 use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::due::{DueCustomers, queue_due};
@@ -127,6 +128,17 @@ impl World {
             invoices.push(self.billing.get(&operator(), &path).await.expect(200).json);
         }
         invoices
+    }
+
+    /// Returns how often the ledger has charged the invoices of a platform.
+    pub(crate) async fn count_charges(&self, platform: &str) -> usize {
+        let mut charges = 0;
+        for invoice in self.invoices(platform).await {
+            let id = InvoiceId::parse(invoice["id"].as_str().unwrap()).unwrap();
+            let of_invoice = LedgerChargeQuery::Of(id);
+            charges += self.all::<LedgerCharge>(&of_invoice).await.len();
+        }
+        charges
     }
 
     /// Returns the first records of a query, of any tenant.

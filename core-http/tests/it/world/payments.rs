@@ -64,11 +64,6 @@ impl FaultyPayments {
     pub(crate) fn forget_faults(&self) {
         self.faults.lock().unwrap().clear();
     }
-
-    /// Forgets the charges so far.
-    pub(crate) fn forget_charges(&self) {
-        self.charges.lock().unwrap().clear();
-    }
 }
 
 #[async_trait]
