@@ -1,0 +1,61 @@
+//! The settings of a fake.
+
+use crate::limit::RateLimit;
+
+/// The version of the API that the fake has.
+pub const API_VERSION: &str = "2026-10-28.endive";
+
+/// The settings of a fake.
+#[derive(Clone)]
+pub struct Settings {
+    /// The port on the loopback interface; 0 selects a free port.
+    pub port: u16,
+    /// The secret key that the fake accepts. Its prefix decides the mode: `sk_live_` and `rk_live_` are live.
+    pub secret_key: String,
+    /// The secret of the signatures of [`crate::FakeStripe::sign`], and of registered webhook endpoints.
+    pub webhook_secret: String,
+    /// The version of events. Default: [`API_VERSION`].
+    pub event_version: String,
+    /// The time at the start, in Unix seconds. Default: 2026-11-01.
+    pub now: i64,
+    /// If `true`, the clock runs. Otherwise it advances only on request. Default: `false`.
+    pub runs: bool,
+    /// The rate limit of requests. `None` (the default) means that there is none.
+    pub rate_limit: Option<RateLimit>,
+    /// If `true`, complete requests and responses are recorded, including secrets.
+    pub record_exchanges: bool,
+}
+
+impl Settings {
+    /// Returns whether the account is in live mode.
+    pub(crate) fn is_live(&self) -> bool {
+        ["sk_live_", "rk_live_"]
+            .iter()
+            .any(|prefix| self.secret_key.starts_with(prefix))
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            secret_key: "sk_test_fake".to_owned(),
+            webhook_secret: "whsec_fake".to_owned(),
+            event_version: API_VERSION.to_owned(),
+            now: 1_793_491_200,
+            runs: false,
+            rate_limit: None,
+            record_exchanges: false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("Settings");
+        shown
+            .field("port", &self.port)
+            .field("is_live", &self.is_live())
+            .finish_non_exhaustive()
+    }
+}
