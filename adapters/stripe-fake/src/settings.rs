@@ -12,6 +12,8 @@ pub struct Settings {
     pub port: u16,
     /// The secret key that the fake accepts. Its prefix decides the mode: `sk_live_` and `rk_live_` are live.
     pub secret_key: String,
+    /// If `true`, all objects are of the other mode than that of the key. Default: `false`.
+    pub is_other_mode: bool,
     /// The secret of the signatures of [`crate::FakeStripe::sign`], and of registered webhook endpoints.
     pub webhook_secret: String,
     /// The version of events. Default: [`API_VERSION`].
@@ -29,9 +31,11 @@ pub struct Settings {
 impl Settings {
     /// Returns whether the account is in live mode.
     pub(crate) fn is_live(&self) -> bool {
-        ["sk_live_", "rk_live_"]
+        let prefixes = ["sk_live_", "rk_live_"];
+        let is_live_key = prefixes
             .iter()
-            .any(|prefix| self.secret_key.starts_with(prefix))
+            .any(|prefix| self.secret_key.starts_with(prefix));
+        is_live_key != self.is_other_mode
     }
 }
 
@@ -40,6 +44,7 @@ impl Default for Settings {
         Self {
             port: 0,
             secret_key: "sk_test_fake".to_owned(),
+            is_other_mode: false,
             webhook_secret: "whsec_fake".to_owned(),
             event_version: API_VERSION.to_owned(),
             now: 1_793_491_200,

@@ -31,7 +31,10 @@ pub(crate) async fn collect(
         .param("off_session", true)
         .param("expand[0]", CHARGE)
         .key(key.as_str());
-    match session.change(&pay, || Box::pin(find_charged(session, id))).await {
+    match session
+        .change(&pay, || Box::pin(find_charged(session, id)))
+        .await
+    {
         Ok(invoice) if invoice.status.as_deref() == Some("paid") => Ok(CollectOutcome::Paid),
         Ok(invoice) => Ok(invoice.last_charge().unwrap_or(CollectOutcome::Processing)),
         Err(error) => outcome_of(session, id, error).await,
