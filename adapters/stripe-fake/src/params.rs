@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::envelope::Refusal;
 
-/// A parameter.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
     Text(String),

@@ -22,7 +22,7 @@ pub struct Settings {
     pub now: i64,
     /// If `true`, the clock runs. Otherwise it advances only on request. Default: `false`.
     pub runs: bool,
-    /// The rate limit of requests. `None` (the default) means that there is none.
+    /// The rate limit of requests; `None` if requests are not limited. Default: `None`.
     pub rate_limit: Option<RateLimit>,
     /// If `true`, complete requests and responses are recorded, including secrets.
     pub record_exchanges: bool,

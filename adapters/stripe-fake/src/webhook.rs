@@ -24,7 +24,7 @@ pub(crate) struct Endpoint {
 pub struct SignedEvent {
     /// The address of the receiver. Empty if the event is not for an endpoint.
     pub url: String,
-    /// The body.
+    /// The body of the request: the event as JSON.
     pub body: Bytes,
     /// The value of the header `Stripe-Signature`.
     pub signature: String,

@@ -5,7 +5,7 @@
 
 use core_domain::billing::{Currency, Money};
 
-/// How Stripe writes the amounts of a currency.
+/// The form of a currency's amounts at Stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Notation {
     /// The number of decimal places.

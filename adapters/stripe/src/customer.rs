@@ -103,7 +103,7 @@ pub(crate) async fn create_setup_intent(
         .param("usage", "off_session")
         .param("allowed_payment_method_types[0]", "card")
         .key(key.as_str());
-    // An intent that nobody confirms has no effect.
+    // An intent that is never confirmed has no effect.
     let created = session.change::<SetupIntent>(&create, no_lookup);
     let intent = created.await?;
     Ok(ProviderSetupIntent {

@@ -145,10 +145,9 @@ impl fmt::Display for Refusal {
             self.endpoint,
             self.status.as_u16()
         )?;
-        for detail in [&error.code, &error.decline_code, &error.param] {
-            if let Some(detail) = detail {
-                write!(f, ", {}", shorten(detail))?;
-            }
+        let details = [&error.code, &error.decline_code, &error.param];
+        for detail in details.into_iter().flatten() {
+            write!(f, ", {}", shorten(detail))?;
         }
         // The message about a wrong key repeats a part of the key.
         if let Some(message) = error.message.as_ref().filter(|_| !self.is_access()) {

@@ -17,12 +17,12 @@ const MAX_PAUSE: Duration = Duration::from_hours(1);
 /// The part of an allowed number of requests that may be sent at once by callers who wait.
 const BURST_PART: u32 = 5;
 
-/// Who waits for a response. Earlier ones are served first.
+/// The kind of caller. Requests of earlier kinds are sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Caller {
-    /// A person.
+    /// A person who waits for the response.
     Person,
-    /// A job.
+    /// A job of the job engine.
     Job,
 }
 
