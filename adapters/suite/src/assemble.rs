@@ -8,7 +8,6 @@ use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
 use core_domain::port::{
     AnnouncingStore, CommitListener, PasswordHasher, Payments, SiteArchives, Store, transact,
 };
-use core_domain::use_case::billing::ledger::Ledger;
 use core_domain::use_case::billing::{Billing, plan};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
@@ -32,6 +31,7 @@ use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
 use crate::passkeys::passkeys;
+use crate::payments::{PaymentProviders, check_payments};
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
 use crate::sealer::Sealer;
@@ -85,7 +85,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(&builder, &secret, &store, &provider, kinds, &after_commit)?;
     let iam_config = iam_config(&builder, &secret)?;
-    let billing = billing(&builder, &app).await?;
+    let payments = PaymentProviders::of(&builder, &app)?;
+    let billing = billing(&builder, &app, payments.interactive).await?;
+    let background_billing = Billing {
+        payments: payments.background,
+        ..billing.as_ref().clone()
+    };
     let services = Services::over(
         &app,
         &archives,
@@ -113,7 +118,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let sweeper = Sweeper::new(
         &app,
         Arc::clone(&provider.infrastructure),
-        billing,
+        Arc::new(background_billing),
         builder.settings.sweep,
         sole_user,
     );
@@ -323,6 +328,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     gateway_config(builder).check()?;
     check_mailer(builder)?;
     check_account(builder)?;
+    check_payments(builder)?;
     check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)
@@ -342,19 +348,15 @@ fn iam_config(
     })
 }
 
-/// Returns the plans and the payment provider. Stores the configured versions of the plans.
-async fn billing(builder: &SuiteBuilder, app: &App) -> Result<Arc<Billing>, SuiteError> {
-    let options = &builder.settings.billing;
-    let ledger = || -> Arc<dyn Payments> {
-        Arc::new(Ledger::new(
-            Arc::clone(&app.store),
-            Arc::clone(&app.entropy),
-            options.allow_simulated_payments,
-        ))
-    };
+/// Returns the plans with a payment provider. Stores the configured versions of the plans.
+async fn billing(
+    builder: &SuiteBuilder,
+    app: &App,
+    payments: Arc<dyn Payments>,
+) -> Result<Arc<Billing>, SuiteError> {
     let billing = Billing {
-        plans: options.catalog()?,
-        payments: builder.payments.clone().unwrap_or_else(ledger),
+        plans: builder.settings.billing.catalog()?,
+        payments,
     };
     let plans = &billing.plans;
     let stored = transact(app.store.as_ref(), |uow, _| {

@@ -88,6 +88,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
                 "core-local",
                 "core-smtp",
                 "core-sqlx",
+                "core-stripe",
                 "core-webauthn",
                 "core-webhooks",
             ],
