@@ -43,3 +43,18 @@ npm_packages() { # arguments: what the packages are for, the subfolder, then opt
         die "npm could not install $why"
     echo "$*" >"$modules/installed"
 }
+
+# Installs packages of Python in a subfolder of the target folder, where they are kept between runs. Sets $python_modules to it.
+python_packages() { # arguments: what the packages are for, the subfolder, then the packages as NAME==VERSION
+    local why=$1 folder=${CARGO_TARGET_DIR:-target}/$2
+    shift 2
+    python3 -m pip --version >/dev/null 2>&1 || install "pip, which installs $why" python3-pip
+    mkdir -p "$folder"
+    python_modules=$(cd "$folder" && pwd)
+    if [ "$(cat "$python_modules/installed" 2>/dev/null || true)" = "$*" ]; then return; fi
+    say "installing $why"
+    rm -f "$python_modules/installed"
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --upgrade --target "$python_modules" "$@" ||
+        die "pip could not install $why"
+    echo "$*" >"$python_modules/installed"
+}

@@ -9,7 +9,6 @@ use core_domain::port::{
     AnnouncingStore, CommitListener, PasswordHasher, Payments, SiteArchives, Store, transact,
 };
 use core_domain::use_case::billing::clock::BillingClock;
-use core_domain::use_case::billing::ledger::Ledger;
 use core_domain::use_case::billing::{Billing, plan, register_kinds as register_billing};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
@@ -34,6 +33,7 @@ use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
 use crate::passkeys::passkeys;
+use crate::payments::{PaymentProviders, check_payments};
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
 use crate::sealer::Sealer;
@@ -85,8 +85,13 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let dns = dns_resolver(&builder)?;
     let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
-    let billing = billing(&builder, &store).await?;
-    let kinds = register_billing(kinds, &billing, &builder.entropy)?;
+    let payments = PaymentProviders::of(&builder, &store)?;
+    let billing = billing(&builder, &store, payments.interactive).await?;
+    let background_billing = Arc::new(Billing {
+        payments: payments.background,
+        ..billing.as_ref().clone()
+    });
+    let kinds = register_billing(kinds, &background_billing, &builder.entropy)?;
     let app = app(&builder, &secret, &store, &provider, kinds, &after_commit)?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(
@@ -116,7 +121,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let sweeper = Sweeper::new(
         &app,
         Arc::clone(&provider.infrastructure),
-        Arc::clone(&billing),
+        Arc::clone(&background_billing),
         builder.settings.sweep,
         sole_user,
     );
@@ -135,7 +140,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     };
     let billing_ticker = BillingTicker {
         store: Arc::clone(&store),
-        billing,
+        billing: background_billing,
         cx: Context::system(Arc::clone(&app.entropy)),
         options: builder.settings.billing.clone(),
     };
@@ -333,6 +338,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     gateway_config(builder).check()?;
     check_mailer(builder)?;
     check_account(builder)?;
+    check_payments(builder)?;
     check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)
@@ -352,22 +358,16 @@ fn iam_config(
     })
 }
 
-/// Returns the plans and the payment provider. Stores the configured versions of the plans.
+/// Returns the plans with a payment provider and the clock. Stores the configured versions of the plans.
 async fn billing(
     builder: &SuiteBuilder,
     store: &Arc<dyn Store>,
+    payments: Arc<dyn Payments>,
 ) -> Result<Arc<Billing>, SuiteError> {
     let options = &builder.settings.billing;
-    let ledger = || -> Arc<dyn Payments> {
-        Arc::new(Ledger::new(
-            Arc::clone(store),
-            Arc::clone(&builder.entropy),
-            options.allow_simulated_payments,
-        ))
-    };
     let billing = Billing {
         plans: options.catalog()?,
-        payments: builder.payments.clone().unwrap_or_else(ledger),
+        payments,
         clock: options.clock(),
     };
     if billing.payments.is_live() && billing.clock == BillingClock::Test {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use core_domain::billing::{PlanCatalog, PlanTerms};
+use core_domain::kernel::duration_text;
 use core_domain::use_case::billing::clock::BillingClock;
 use core_http::gateway::ConfigError;
-use core_http::kernel::duration_text;
 use serde::{Deserialize, Serialize};
 
 /// The options of billing.

@@ -39,6 +39,8 @@ pub struct SuiteBuilder {
     pub(crate) smtp: Option<String>,
     pub(crate) passkeys: Option<Arc<dyn Passkeys>>,
     pub(crate) payments: Option<Arc<dyn Payments>>,
+    #[cfg(feature = "stripe")]
+    pub(crate) stripe: Option<crate::StripeAccount>,
     pub(crate) dns_resolver: Option<Arc<dyn DnsResolver>>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) master_key: Option<MasterKey>,
@@ -80,6 +82,8 @@ impl Default for SuiteBuilder {
             smtp: None,
             passkeys: None,
             payments: None,
+            #[cfg(feature = "stripe")]
+            stripe: None,
             dns_resolver: None,
             secret: None,
             master_key: None,
@@ -195,6 +199,15 @@ impl SuiteBuilder {
     #[must_use]
     pub fn payments(mut self, payments: Arc<dyn Payments>) -> Self {
         self.payments = Some(payments);
+        self
+    }
+
+    /// Charges invoices in a Stripe account (feature `stripe`), with the options in `settings.stripe`. A provider set with
+    /// [`SuiteBuilder::payments`] takes precedence.
+    #[cfg(feature = "stripe")]
+    #[must_use]
+    pub fn stripe(mut self, account: crate::StripeAccount) -> Self {
+        self.stripe = Some(account);
         self
     }
 

@@ -109,6 +109,7 @@ impl SuiteBuilder {
             || "has no effect without allowed origins".to_owned(),
         );
         provider(self, &mut found);
+        stripe(self, &mut found);
         #[cfg(feature = "local")]
         if self.is_local() {
             for (setting, problem) in self.settings.sites.shared_with(&self.iam_url) {
@@ -182,6 +183,19 @@ fn provider(builder: &SuiteBuilder, found: &mut Contradictions) {
 
 #[cfg(not(all(feature = "cloudflare", feature = "local")))]
 fn provider(_: &SuiteBuilder, _: &mut Contradictions) {}
+
+/// Finds options of Stripe without an account.
+#[cfg(feature = "stripe")]
+fn stripe(builder: &SuiteBuilder, found: &mut Contradictions) {
+    found.warn(
+        builder.stripe.is_none() && builder.settings.stripe != crate::StripeOptions::default(),
+        "stripe",
+        || "has no effect without a Stripe account".to_owned(),
+    );
+}
+
+#[cfg(not(feature = "stripe"))]
+fn stripe(_: &SuiteBuilder, _: &mut Contradictions) {}
 
 /// Connections and streams: one client must not be able to use up all connections of a listener.
 fn connections(settings: &Settings, found: &mut Contradictions) {

@@ -25,6 +25,10 @@ pub enum SuiteError {
     #[cfg(feature = "cloudflare")]
     #[error("the Cloudflare provider cannot be created")]
     Cloudflare(#[from] core_cloudflare::CloudflareError),
+    /// The Stripe provider cannot be created.
+    #[cfg(feature = "stripe")]
+    #[error("the Stripe provider cannot be created")]
+    Stripe(#[from] core_stripe::StripeError),
     /// The webhook sender cannot be created.
     #[cfg(feature = "webhooks")]
     #[error("the webhook sender cannot be created")]

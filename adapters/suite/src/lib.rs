@@ -32,6 +32,7 @@
 //! | `local` | the provider that creates infrastructure on this machine, and the folder that stores uploads |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
+//! | `stripe` | the payment provider that charges invoices in a Stripe account |
 //! | `docs` | the API reference at `/docs`, in the gateway and in every service; 2 MB of files |
 //! | `dns` | looking up the DNS records of custom domains; without it domains are not verified |
 //! | `webhooks` | sending webhooks over HTTP; without it webhooks cannot be delivered |
@@ -82,6 +83,7 @@ mod outbox_options;
 mod outbox_retention;
 mod passkeys;
 mod password;
+mod payments;
 mod provider;
 mod relay;
 mod scrypt_hash;
@@ -136,6 +138,8 @@ pub use core_local::{
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "sqlx")]
 pub use core_sqlx::sqlx;
+#[cfg(feature = "stripe")]
+pub use core_stripe::{API_BASE_URL as STRIPE_API, StripeAccount, StripeOptions};
 #[cfg(feature = "webhooks")]
 pub use core_webhooks::HttpSender;
 pub use dns_options::DnsOptions;

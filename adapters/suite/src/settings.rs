@@ -62,6 +62,9 @@ pub struct Settings {
     /// Options of the Cloudflare provider (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
+    /// Options of the Stripe provider (feature `stripe`).
+    #[cfg(feature = "stripe")]
+    pub stripe: crate::StripeOptions,
     /// The addresses of the sites and workers of the local provider (feature `local`).
     #[cfg(feature = "local")]
     pub sites: SiteOptions,
@@ -93,6 +96,8 @@ impl Settings {
         self.billing.check()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
+        #[cfg(feature = "stripe")]
+        self.stripe.check().map_err(refused_by_stripe)?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -248,6 +253,15 @@ impl Settings {
 /// Converts the error of a Cloudflare account or option.
 #[cfg(feature = "cloudflare")]
 pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> ConfigError {
+    ConfigError {
+        setting: error.setting,
+        problem: error.problem.to_owned(),
+    }
+}
+
+/// Converts the error of a Stripe account or option.
+#[cfg(feature = "stripe")]
+pub(crate) fn refused_by_stripe(error: core_stripe::OptionError) -> ConfigError {
     ConfigError {
         setting: error.setting,
         problem: error.problem.to_owned(),

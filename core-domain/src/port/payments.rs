@@ -238,6 +238,9 @@ pub struct PushedInvoice {
     pub lines: Vec<PushedLine>,
     /// The amount to charge, above zero.
     pub amount_due: Money,
+    /// When the invoice was created here. A provider knows the key of a change only for a day, so an older invoice is
+    /// looked up before it is pushed.
+    pub created_at: Timestamp,
 }
 
 /// A line of an invoice for the provider.
@@ -342,8 +345,8 @@ pub struct ProviderEvent {
     pub id: String,
     /// The type of the event, for example `invoice.paid`.
     pub kind: String,
-    /// The id of the changed object at the provider.
-    pub object_id: String,
+    /// The id of the changed object at the provider. `None` if the object has none.
+    pub object_id: Option<String>,
     /// The id of the customer at the provider, if the event has one.
     pub customer: Option<String>,
     /// When the event happened, in whole seconds. Events of one second have no order.

@@ -11,6 +11,7 @@ mod memory_dns;
 mod memory_infrastructure;
 mod memory_logs;
 mod memory_site;
+pub mod payments_suite;
 mod seeds;
 
 #[cfg(any(test, feature = "proptest"))]

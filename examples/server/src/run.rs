@@ -184,6 +184,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(account) = &config.cloudflare {
         builder = builder.cloudflare(account.clone());
     }
+    if let Some(account) = &config.stripe {
+        builder = builder.stripe(account.clone());
+    }
     if let Some(secret) = config.secret {
         builder = builder.secret(secret);
     }

@@ -49,7 +49,14 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
 }
 
 /// Returns whose money the charges of this server move.
-pub(crate) const fn payments(config: &Config) -> &'static str {
+pub(crate) fn payments(config: &Config) -> &'static str {
+    match &config.stripe {
+        Some(account) if account.is_live() => return "Invoices are charged at Stripe.",
+        Some(_) => {
+            return "Invoices are charged at Stripe in test mode: only test cards are accepted, and no money moves.";
+        }
+        None => {}
+    }
     if config.options.settings.billing.allow_simulated_payments {
         return "Payments are simulated: only test cards are accepted, and no money moves.";
     }

@@ -75,6 +75,8 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),
         ("adapters/sqlx", &["core-domain", "core-storage"]),
+        ("adapters/stripe", &["core-domain"]),
+        ("adapters/stripe-fake", &[]),
         (
             "adapters/suite",
             &[
@@ -86,6 +88,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
                 "core-local",
                 "core-smtp",
                 "core-sqlx",
+                "core-stripe",
                 "core-webauthn",
                 "core-webhooks",
             ],

@@ -337,6 +337,7 @@ fn pushed_invoice(invoice: &Invoice, customer: String) -> Result<PushedInvoice> 
         customer,
         lines,
         amount_due: Money::new(invoice.amount_due.into(), invoice.currency)?,
+        created_at: invoice.created_at,
     })
 }
 

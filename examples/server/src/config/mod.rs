@@ -6,12 +6,13 @@ mod contradictions;
 mod error;
 mod options;
 mod sources;
+mod stripe;
 #[cfg(test)]
 mod tests;
 mod values;
 
 use clap::ArgMatches;
-use core_suite::{CloudflareAccount, MailOptions, ServiceKey, Workerd};
+use core_suite::{CloudflareAccount, MailOptions, ServiceKey, StripeAccount, Workerd};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
@@ -36,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) master_key: Option<[u8; 32]>,
     /// The account in which infrastructure is created; `None` means this machine.
     pub(crate) cloudflare: Option<CloudflareAccount>,
+    /// The account that charges invoices; `None` means the embedded provider, whose money is simulated.
+    pub(crate) stripe: Option<StripeAccount>,
     /// The program that runs workers; `None` if workers are only stored.
     pub(crate) workerd: Option<Workerd>,
     /// The effective configuration as TOML: file, environment and flags together. Secrets appear only as set.
@@ -85,6 +88,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         options.read_secret_files()?;
         let cloudflare = cloudflare::account(&options)?;
+        let stripe = stripe::account(&options)?;
         let contradictions = contradictions::find(&options, cloudflare.is_some());
         if let Some(key) = &options.auth_api_key {
             ServiceKey::new(key)
@@ -150,6 +154,7 @@ impl Config {
             secret: secret.map(thirty_two_bytes).transpose()?,
             master_key: at_rest.map(master_key).transpose()?,
             cloudflare,
+            stripe,
             workerd: workerd(options.workerd.as_deref(), search_path, &options.data)?,
             options,
             effective,

@@ -167,6 +167,29 @@ pub(crate) struct Options {
     /// A file that contains the base URL.
     #[arg(long, env = "CLOUDFLARE_API_BASE_URL_FILE", global = true)]
     pub(crate) cloudflare_api_base_url_file: Option<PathBuf>,
+    /// The secret key of a Stripe account. With it, invoices are charged at Stripe. Without it, payments are simulated.
+    #[arg(long, env = "STRIPE_SECRET_KEY", global = true, hide_env_values = true)]
+    pub(crate) stripe_secret_key: Option<String>,
+    /// A file that contains the secret key.
+    #[arg(long, env = "STRIPE_SECRET_KEY_FILE", global = true)]
+    pub(crate) stripe_secret_key_file: Option<PathBuf>,
+    /// The secret of Stripe's webhooks. Two, separated by a comma, are valid while one is replaced.
+    #[arg(
+        long,
+        env = "STRIPE_WEBHOOK_SECRET",
+        global = true,
+        hide_env_values = true
+    )]
+    pub(crate) stripe_webhook_secret: Option<String>,
+    /// A file that contains the secret of the webhooks.
+    #[arg(long, env = "STRIPE_WEBHOOK_SECRET_FILE", global = true)]
+    pub(crate) stripe_webhook_secret_file: Option<PathBuf>,
+    /// The key with which browsers send card data to Stripe.
+    #[arg(long, env = "STRIPE_PUBLISHABLE_KEY", global = true)]
+    pub(crate) stripe_publishable_key: Option<String>,
+    /// The base URL of Stripe's API [default: its public URL].
+    #[arg(long, env = "STRIPE_API_BASE_URL", global = true)]
+    pub(crate) stripe_api_base_url: Option<String>,
     /// The time that the local provider waits before and after each change, in milliseconds, to observe running jobs
     /// [default: 0].
     #[arg(

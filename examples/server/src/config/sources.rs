@@ -10,13 +10,15 @@ use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 8] = [
     "database_url",
     "auth_api_key",
     "secret",
     "master_key",
     "smtp_url",
     "cloudflare_api_token",
+    "stripe_secret_key",
+    "stripe_webhook_secret",
 ];
 
 /// Merges flags over environment over file over defaults.

@@ -428,6 +428,44 @@ fn the_program_that_runs_workers_is_set_or_found_and_reported() {
 }
 
 #[test]
+fn a_stripe_key_is_checked_and_never_shown() {
+    let key = ["--stripe-secret-key", "sk_test_sesame"];
+    let secrets = ["--stripe-webhook-secret", "whsec_sesame1, whsec_sesame2"];
+    let config = load(&[key, secrets].concat()).unwrap();
+    assert!(!config.effective.contains("sesame"), "{}", config.effective);
+    let chosen = config.stripe.unwrap();
+    assert!(!format!("{chosen:?}").contains("sesame"));
+    assert!(!chosen.is_live());
+    assert_eq!(chosen.webhook_secrets.len(), 2);
+    assert_eq!(chosen.base_url, core_suite::STRIPE_API);
+    assert!(load(&[]).unwrap().stripe.is_none());
+    for (arguments, named) in [
+        (&secrets[..], "stripe_secret_key: "),
+        (&["--stripe-secret-key", "sesame"], "stripe_secret_key: "),
+        (
+            &[key, ["--stripe-webhook-secret", "sesame"]].concat(),
+            "stripe_webhook_secret: ",
+        ),
+        (
+            &[key, ["--stripe-publishable-key", "pk_live_1"]].concat(),
+            "stripe_publishable_key: ",
+        ),
+        (
+            &[key, ["--stripe-api-base-url", "http://example.org"]].concat(),
+            "stripe_api_base_url: ",
+        ),
+        (
+            &[key, ["--set", "settings.stripe.requests=0"]].concat(),
+            "settings: ",
+        ),
+    ] {
+        let error = load(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(named), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}
+
+#[test]
 fn a_cloudflare_token_requires_an_account_and_is_never_shown() {
     const TOKEN: &str = "open-sesame-0123";
     const ACCOUNT: &str = "023e105f4ecef8ad9ca31a8372d0c353";

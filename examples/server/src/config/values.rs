@@ -148,6 +148,8 @@ impl Options {
             master_key or master_key_file,
             auth_api_key or auth_api_key_file,
             smtp_url or smtp_url_file,
+            stripe_secret_key or stripe_secret_key_file,
+            stripe_webhook_secret or stripe_webhook_secret_file,
         ] {
             if let Some(file) = file {
                 if value.is_some() {

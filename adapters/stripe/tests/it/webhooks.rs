@@ -1,0 +1,83 @@
+//! Tests of events and webhooks that the fake makes.
+
+use std::time::Duration;
+
+use core_domain::kernel::Timestamp;
+use core_domain::port::{Payments, ProviderEvent, WebhookError};
+use core_stripe_fake::Settings;
+use serde_json::json;
+
+use crate::world::World;
+
+fn verify(world: &World, now: Timestamp) -> Vec<Result<ProviderEvent, WebhookError>> {
+    let events = world.fake.events();
+    let verified = events.iter().map(|event| {
+        world
+            .stripe
+            .verify_webhook(&event.body, &event.signature, now)
+    });
+    verified.collect()
+}
+
+#[tokio::test]
+async fn webhooks_and_the_list_have_the_same_events_oldest_first() {
+    let world = World::new().await;
+    let customer = world.customer().await;
+    let method = world.attach("pm_card_visa", &customer).await;
+    let invoice = world.push(&customer).await;
+    world.collect(&invoice, &method, "pay:1").await.unwrap();
+    let start = world.now();
+    let received: Vec<_> = verify(&world, start)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let listed = world.stripe.events_since(start).await.unwrap();
+    assert_eq!(listed, received);
+    assert_eq!(listed[0].kind, "customer.created");
+    assert_eq!(listed[0].customer.as_ref(), Some(&customer));
+    let paid = listed
+        .iter()
+        .find(|event| event.kind == "invoice.paid")
+        .unwrap();
+    assert_eq!(paid.object_id.as_ref(), Some(&invoice.id));
+    assert_eq!(paid.customer.as_ref(), Some(&customer));
+    let later = Timestamp::from_seconds(start.seconds() + 1);
+    assert_eq!(world.stripe.events_since(later).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_object_without_an_id_is_no_obstacle() {
+    let world = World::new().await;
+    world
+        .fake
+        .emit("balance.available", json!({"object": "balance"}));
+    let events = world.stripe.events_since(world.now()).await.unwrap();
+    assert_eq!(
+        (events[0].object_id.as_ref(), events[0].customer.as_ref()),
+        (None, None)
+    );
+}
+
+#[tokio::test]
+async fn old_webhooks_and_those_of_another_version_or_mode_are_refused() {
+    let world = World::new().await;
+    world.customer().await;
+    let later = world.now().plus(Duration::from_secs(301));
+    assert_eq!(verify(&world, later), [Err(WebhookError::Stale)]);
+    let settings = Settings {
+        event_version: "2027-03-01.foxglove".to_owned(),
+        ..Settings::default()
+    };
+    let world = World::with(settings, |_| ()).await;
+    world.customer().await;
+    let refused = verify(&world, world.now());
+    assert!(
+        matches!(refused[..], [Err(WebhookError::Malformed(_))]),
+        "{refused:?}"
+    );
+    let world = World::new().await;
+    let body = br#"{"id":"evt_1","type":"x","created":1,"livemode":true,"api_version":null,"data":{"object":{}}}"#;
+    let signature = world.fake.sign(body, world.fake.now());
+    let refused = world.stripe.verify_webhook(body, &signature, world.now());
+    assert_eq!(refused, Err(WebhookError::OtherMode));
+}
