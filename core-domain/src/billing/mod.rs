@@ -27,6 +27,7 @@ mod proration;
 mod settlement;
 mod subscription;
 mod unit_price;
+pub mod usage;
 
 pub use calendar::{Anchor, Interval, Period};
 pub use change::{ChangeAmounts, ChangeDirection, PlannedChange, Recurring};

@@ -16,7 +16,7 @@ use crate::table::Type;
 use crate::{IndexPredicate, Tabular, Value, ValueRef, table};
 
 /// Encodes a currency as its code.
-enum Code {}
+pub(super) enum Code {}
 
 impl ColumnCodec<Currency> for Code {
     const TYPE: Type = Type::Text;
