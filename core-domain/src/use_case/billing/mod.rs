@@ -23,6 +23,8 @@ pub mod recovery;
 pub mod subscription;
 mod subscription_state;
 pub mod upgrade;
+pub mod usage;
+pub mod usage_period;
 
 use std::sync::Arc;
 

@@ -6,7 +6,10 @@ mod customers;
 mod examples;
 mod model;
 mod payment_methods;
+mod quotas;
 mod subscriptions;
+mod usage;
+mod usage_periods;
 
 use core_domain::kernel::Clock;
 use serde_json::Value;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Case, Fixture, for_each_endpoint};
 use super::samples::samples;
-use crate::world::{World, operator, platform_path};
+use crate::world::{World, merged, operator, platform_path, usage_event};
 
 /// Returns whether the endpoint takes this parameter.
 pub(super) fn takes(case: &Case, parameter: &str) -> bool {
@@ -75,6 +75,17 @@ pub(super) async fn add_records(case: &Case) {
                 let changed = world.billing.post(&operator(), path, body).await;
                 // A second round changes nothing more.
                 assert!(changed.is_success() || changed.code() == "TIER_UNCHANGED");
+            }
+        }
+        "listUsageEntities" | "listUsageHistory" => {
+            let platform = &case.fixture.ids["platformId"];
+            let now = world.clock.now();
+            for day in 0..32 {
+                let time = now.minus(std::time::Duration::from_secs(day * 24 * 60 * 60));
+                let tenant = format!("tenant-{day}-{round}");
+                let event = usage_event(platform, &tenant, "requests", 1);
+                let event = merged(event, json!({ "tenantId": tenant, "time": time }));
+                let _ = world.report_usage(vec![event]).await.expect(200);
             }
         }
         "listStackVersions" => {
