@@ -45,8 +45,7 @@ impl Billing {
     /// Returns the currency of the book, which is that of all plans.
     #[must_use]
     pub fn currency(&self) -> Currency {
-        let first = self.plans.by_rank().into_iter().next();
-        first.map_or(Currency::USD, |terms| terms.currency)
+        self.plans.currency()
     }
 
     /// Returns the smallest amount that is charged. A smaller one is added to the balance of the customer.

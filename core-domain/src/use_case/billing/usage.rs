@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Billing;
+use super::subscription::tier_of;
 use super::usage_period::priced;
+use super::{Billing, plan};
 use crate::access::{BillingScope, unowned_records};
 use crate::billing::usage::{
-    BilledMetric, DailyUsage, DayOfUsage, MeteredUsage, PricedUsage, Quantities, StackMetric,
-    StackShare, StackUsage, StackUsageView, THRESHOLDS, TenantUsage, UsageAlert, UsageAlertQuery,
-    UsageHistory, UsagePeriod, UsagePeriodQuery, UsagePeriodStatus, UsageRollup, UsageRollupQuery,
-    UsageSnapshot, UsageSummary, UsageSums, UsageTenant, UsageTenantQuery, split_quantity,
+    BilledMetric, DailyUsage, DayOfUsage, LimitUse, MeteredUsage, PricedUsage, Quantities,
+    StackMetric, StackShare, StackUsage, StackUsageView, THRESHOLDS, TenantUsage, UsageAlert,
+    UsageAlertQuery, UsageHistory, UsagePeriod, UsagePeriodQuery, UsagePeriodStatus, UsageRollup,
+    UsageRollupQuery, UsageSnapshot, UsageSummary, UsageSums, UsageTenant, UsageTenantQuery,
+    split_quantity,
 };
 use crate::billing::{
     Metric, Money, Subscription, SubscriptionStatus, divide_rounded, split_by_largest_remainder,
@@ -18,7 +20,8 @@ use crate::billing::{
 use crate::kernel::{
     Error, Issue, Page, PageQuery, PlatformId, Result, StackId, Timestamp, permission,
 };
-use crate::port::UnitOfWork;
+use crate::port::{Mode, Store, UnitOfWork, transact_in};
+use crate::registry::Tier;
 use crate::use_case::registry::workspace_stack;
 use crate::use_case::shared::quota;
 use crate::use_case::shared::usage::{self, CurrentPeriod};
@@ -458,4 +461,45 @@ fn basis_points(part: u64, total: u64) -> Result<u64> {
     }
     let points = divide_rounded(i128::from(part) * 10_000, total.into())?;
     Ok(u64::try_from(points).unwrap_or_default())
+}
+
+/// Returns the numbers of objects of a platform that are above the limits of the newest plan of a tier.
+///
+/// # Errors
+/// `NOT_FOUND` if there is no such plan.
+pub async fn exceeded_by_tier(
+    scope: &Read,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    tier: Tier,
+) -> Result<Vec<LimitUse>> {
+    let terms = plan::newest(billing, tier_of(tier))?;
+    quota::exceeded_limits(uow, scope.platform_id(), terms.limits).await
+}
+
+/// Returns the numbers of objects of a platform that are above the limits of its subscription, or of the plan that the
+/// subscription will have. None for a subscription of no platform.
+///
+/// # Errors
+/// `INTERNAL_ERROR` if the terms of a plan are missing.
+pub async fn exceeded_by_subscription(
+    store: &dyn Store,
+    billing: &Billing,
+    subscription: &Subscription,
+) -> Result<Vec<LimitUse>> {
+    let Some(platform) = &subscription.platform_id else {
+        return Ok(Vec::new());
+    };
+    let pending = subscription.pending_change.as_ref();
+    let (tier, version) = match pending {
+        Some(pending) => (pending.tier, 0),
+        None => (subscription.tier, subscription.plan_version),
+    };
+    transact_in(Mode::Read, store, |uow, _| {
+        Box::pin(async move {
+            let terms = usage::plan_terms(uow, &billing.plans, tier, version).await?;
+            quota::exceeded_limits(uow, platform, terms.limits).await
+        })
+    })
+    .await
 }

@@ -236,6 +236,7 @@ impl World {
             limiter,
             clock: Arc::clone(&clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
+            meter: None,
         };
         Self {
             gateway: Gateway::new(config, ports).unwrap(),
@@ -265,6 +266,7 @@ impl World {
             limiter: Arc::new(MemoryRateLimiter::new()),
             clock: Arc::clone(&world.clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
+            meter: None,
         };
         Gateway::new(config, ports).unwrap_err().to_string()
     }

@@ -57,16 +57,11 @@ pub async fn ingest_in(
     let platforms = existing_platforms(uow, &command.events).await?;
     let mut batch = Batch::of(&command.events, &platforms, now);
     batch.store(uow).await?;
-    let currency = currency_of(plans);
+    let currency = plans.currency();
     for (platform, events) in batch.accepted_by_platform() {
         add_to_sums(cx, uow, plans, currency, &platform, &events).await?;
     }
     Ok(IngestedUsage::of(batch.outcomes()))
-}
-
-fn currency_of(plans: &PlanCatalog) -> Currency {
-    let first = plans.by_rank().into_iter().next();
-    first.map_or(Currency::USD, |terms| terms.currency)
 }
 
 /// Returns the platforms of the events that exist. One that was removed exists as long as it has a customer.

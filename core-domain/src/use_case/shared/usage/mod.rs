@@ -10,4 +10,4 @@ mod terms;
 pub use ingest::{ingest, ingest_in};
 pub use period::{CurrentPeriod, PeriodBook, current_period, new_period};
 pub use retention::remove_old_events;
-pub use terms::{plan_terms, price_list};
+pub use terms::{exhausted_requests, plan_terms, price_list};

@@ -1,9 +1,10 @@
 //! The terms of the plans that apply in a usage period.
 
+use super::period::current_period;
 use crate::access::unowned_records;
-use crate::billing::usage::{IncludedTerms, PriceList, UsagePeriod, UsageTerms};
-use crate::billing::{PlanCatalog, PlanTerms, PlanTier, PlanVersion};
-use crate::kernel::{Error, Result};
+use crate::billing::usage::{IncludedTerms, PriceList, PricedUsage, UsagePeriod, UsageTerms};
+use crate::billing::{Metric, PlanCatalog, PlanTerms, PlanTier, PlanVersion};
+use crate::kernel::{Error, PlatformId, Result};
 use crate::port::UnitOfWork;
 
 /// Returns a version of the terms of a tier. Version 0 is the newest one.
@@ -53,4 +54,27 @@ pub async fn price_list(
         })
         .collect();
     Ok(PriceList::new(period.period()?, &included)?)
+}
+
+/// Returns the requests of a platform in its current period if its plan includes no more of them. A plan that charges for
+/// further requests is never exhausted, so the platform is in a trial or has the tier `free`.
+///
+/// # Errors
+/// `INTERNAL_ERROR` if the terms of a plan are missing.
+pub async fn exhausted_requests(
+    uow: &mut dyn UnitOfWork,
+    plans: &PlanCatalog,
+    platform: &PlatformId,
+) -> Result<Option<PricedUsage>> {
+    let now = uow.now().await?;
+    let currency = plans.currency();
+    let current = current_period(uow, platform, now, currency).await?;
+    if current.period.is_billed() {
+        return Ok(None);
+    }
+    let prices = price_list(uow, plans, &current.period).await?;
+    let priced = prices.price(&current.total.sums)?;
+    Ok(priced.into_iter().find(|usage| {
+        usage.price.metric == Metric::Requests && usage.quantity >= usage.price.included
+    }))
 }
