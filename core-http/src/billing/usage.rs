@@ -174,10 +174,18 @@ struct DailyQuery {
     /// The platform.
     platform_id: PlatformId,
     /// The first day, as `YYYY-MM-DD`.
-    #[schemars(regex(pattern = r"^\d{4}-\d{2}-\d{2}$"), example = "2026-11-01")]
+    #[schemars(
+        length(max = 10),
+        regex(pattern = r"^\d{4}-\d{2}-\d{2}$"),
+        example = "2026-11-01"
+    )]
     from: String,
     /// The last day, as `YYYY-MM-DD`.
-    #[schemars(regex(pattern = r"^\d{4}-\d{2}-\d{2}$"), example = "2026-11-30")]
+    #[schemars(
+        length(max = 10),
+        regex(pattern = r"^\d{4}-\d{2}-\d{2}$"),
+        example = "2026-11-30"
+    )]
     to: String,
 }
 

@@ -40,8 +40,8 @@ async fn concurrent_creators_never_exceed_a_quota(world: World) {
     });
     let answers = send_concurrently(requests).await;
     let created = answers.iter().filter(|answer| answer.is_success());
-    // The tier `free` allows three entities, and the platform has one.
-    assert_eq!(created.count(), 2);
+    // The tier `free` allows three entities.
+    assert_eq!(created.count(), 3);
     for answer in answers.iter().filter(|answer| !answer.is_success()) {
         assert_eq!(
             (answer.status.as_u16(), answer.code()),
@@ -69,18 +69,18 @@ async fn the_plan_of_the_subscription_decides() {
             .post(&admin(&platform), &path, tenant(number))
             .await
     };
-    for number in 0..2 {
+    for number in 0..3 {
         let _ = create(number).await.expect(201);
     }
-    create(2).await.expect_error(403, "QUOTA_EXCEEDED");
+    create(3).await.expect_error(403, "QUOTA_EXCEEDED");
     let _ = world.subscribe(&platform, "starter").await.expect(201);
-    for number in 2..19 {
+    for number in 3..20 {
         let _ = create(number).await.expect(201);
     }
-    create(19).await.expect_error(403, "QUOTA_EXCEEDED");
+    create(20).await.expect_error(403, "QUOTA_EXCEEDED");
     let _ = world
         .registry
-        .post(&operator(), &path, tenant(19))
+        .post(&operator(), &path, tenant(20))
         .await
         .expect(201);
     let limits = &world.usage_of(&platform, "/usage/current").await["limits"];
@@ -135,6 +135,6 @@ async fn quotas_are_not_enforced_by_default() {
     let limits = &world.usage_of(&platform, "/usage/current").await["limits"];
     assert_eq!(
         limits[2],
-        json!({ "limit": "entities", "used": 5, "max": 3 })
+        json!({ "limit": "entities", "used": 4, "max": 3 })
     );
 }

@@ -317,7 +317,7 @@ async fn a_platform_without_a_subscription_has_the_tier_free_and_calendar_months
     let expected = json!([
         { "limit": "stacks", "used": 0, "max": 1 },
         { "limit": "customDomains", "used": 0, "max": 0 },
-        { "limit": "entities", "used": 1, "max": 3 },
+        { "limit": "entities", "used": 0, "max": 3 },
     ]);
     assert_eq!(usage["limits"], expected);
 }

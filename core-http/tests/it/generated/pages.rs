@@ -146,7 +146,7 @@ async fn endpoints_that_are_not_pages_never_return_html() {
         true
     })
     .await;
-    assert_eq!(checked, 275);
+    assert_eq!(checked, 283);
 }
 
 fn is_html(answer: &Answer) -> bool {

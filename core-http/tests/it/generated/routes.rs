@@ -228,6 +228,8 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/account/api-keys/delete"),
     // provisioning
     ("POST", "/api/v1/provision/platform/reconcile"),
+    // billing
+    ("POST", "/internal/usage/events"),
 ];
 
 /// Documented routes that do not exist yet: the portal, and the invoices and the overview for operators.

@@ -125,6 +125,7 @@ impl Config {
         // Simulated money is harmless on a machine that only its own user reaches.
         options.settings.billing.allow_simulated_payments |=
             options.allow_simulated_payments || bind.is_loopback();
+        options.settings.limits.enforce_quotas |= options.billing_enforce_quotas;
         options.settings.check().map_err(ConfigError::Setting)?;
         if let Some(mailbox) = &options.mail_from {
             sender(mailbox)?;
