@@ -72,7 +72,7 @@ impl Usage {
     }
 }
 
-/// What a platform used since the last report.
+/// The usage of a platform since the last report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     requests: u64,
@@ -85,7 +85,7 @@ struct State {
     exhausted: HashMap<PlatformId, ExhaustedRequests>,
 }
 
-/// Counts what platforms use at the gateway, in memory.
+/// Counts requests and bytes of platforms at the gateway, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayMeter(Mutex<State>);
 
@@ -137,13 +137,13 @@ impl Counts {
     }
 }
 
-/// The background task that reports what the gateway has counted.
+/// The background task that reports the counts of the gateway.
 pub(crate) struct GatewayReporter {
     pub(crate) meter: Arc<GatewayMeter>,
     pub(crate) usage: Usage,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    /// Whether platforms whose requests are exhausted are refused.
+    /// `true` if the gateway refuses platforms that have exhausted their requests.
     pub(crate) enforces_quotas: bool,
 }
 
@@ -157,7 +157,7 @@ struct Reports {
 }
 
 impl GatewayReporter {
-    /// Starts reporting on the current tokio runtime. After a stop, it reports what is counted and ends. A store that
+    /// Starts reporting on the current tokio runtime. After a stop, it reports the last counts and ends. A store that
     /// does not respond delays the stop by at most [`GRACE`](crate::background_task::GRACE).
     pub(crate) fn start(self) -> BackgroundTask {
         BackgroundTask::start(|stopped| async move {
@@ -190,7 +190,7 @@ impl GatewayReporter {
         }
     }
 
-    /// Reports what was counted since the last report. While an earlier report is not stored, counting goes on in memory.
+    /// Reports the counts since the last report. While an earlier report is not stored, counting continues in memory.
     async fn flush(&self, reports: &mut Reports) -> Result<()> {
         self.send_pending(reports).await?;
         let counts = self.meter.take_counts();

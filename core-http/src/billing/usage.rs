@@ -30,7 +30,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
     rows.extend(past_rows(billing));
     rows.push(
         post("/internal/usage/events", "ingestUsage")
-            .summary("Reports usage.")
+            .summary("Stores a batch of usage events and adds them up.")
             .description(
                 "A batch has 1 to 1,000 events. Each event counts once: an event with a known \
                  source and id is a `duplicate`, or `rejected` with `EVENT_CONFLICT` if its \
@@ -171,7 +171,7 @@ fn page_of(limit: Limit, cursor: Option<&Cursor>) -> PageQuery {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DailyQuery {
-    /// The platform.
+    /// The platform whose usage is shown.
     platform_id: PlatformId,
     /// The first day, as `YYYY-MM-DD`.
     #[schemars(

@@ -36,7 +36,7 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// The source of randomness for request ids and span ids.
     pub entropy: Arc<dyn Entropy>,
-    /// Counts what the platforms of callers use. `None` if nothing is metered.
+    /// Counts the requests and bytes of platforms. `None` if nothing is metered.
     pub meter: Option<Arc<dyn UsageMeter>>,
 }
 

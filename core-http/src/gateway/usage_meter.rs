@@ -1,4 +1,4 @@
-//! Metering: what the platforms of callers use at the gateway.
+//! Metering of the requests and bytes that platforms use at the gateway.
 
 use core_domain::kernel::PlatformId;
 

@@ -8,7 +8,7 @@ use crate::billing::Metric;
 use crate::kernel::{PlatformId, Timestamp, record, text_enum};
 
 text_enum! {
-    /// How urgent an alert is.
+    /// The urgency of an alert.
     pub enum AlertSeverity {
         /// Half of the included quantity is used.
         Info = "info",
@@ -34,9 +34,9 @@ text_enum! {
 pub struct Threshold {
     /// The part in percent.
     pub percent: u32,
-    /// How urgent the alert is.
+    /// The urgency of the alert.
     pub severity: AlertSeverity,
-    /// Whether the people of the platform get a mail.
+    /// `true` if the people of the platform get a mail.
     pub has_mail: bool,
 }
 
@@ -78,9 +78,9 @@ pub fn crossed_thresholds(price: &MetricPrice, before: u64, after: u64) -> Vec<T
 pub struct UsageAlert {
     /// The id of the alert, which is the same before and after it is triggered.
     pub id: String,
-    /// The platform.
+    /// The platform that the alert is about.
     pub platform_id: PlatformId,
-    /// The metric.
+    /// The metered quantity that the alert is about.
     pub metric: Metric,
     /// The part of the included quantity that triggers the alert, in percent.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "0_u32..=100"))]
@@ -97,9 +97,9 @@ pub struct UsageAlert {
         proptest(strategy = "proptest::option::of(0_u64..999)")
     )]
     pub percent_used: Option<u64>,
-    /// Whether the threshold was reached.
+    /// `triggered` if the threshold was reached, otherwise `armed`.
     pub status: AlertStatus,
-    /// How urgent the alert is.
+    /// The urgency of the alert.
     pub severity: AlertSeverity,
     /// When the usage period begins.
     pub period_start: Timestamp,

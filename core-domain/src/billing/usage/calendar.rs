@@ -1,4 +1,4 @@
-//! Which usage period an instant belongs to (contract: "Periods").
+//! The usage period that contains an instant (contract: "Periods").
 
 use crate::billing::{Anchor, Interval, Period, Subscription, SubscriptionStatus};
 use crate::kernel::Timestamp;
@@ -19,7 +19,7 @@ pub struct RenewingTerm {
     pub period: Period,
     /// The instant from which the months are counted.
     pub anchor: Anchor,
-    /// Whether another period follows.
+    /// `true` if another period follows.
     pub renews: bool,
 }
 

@@ -17,10 +17,10 @@ pub const MAX_EVENTS: usize = 1_000;
 /// Maximum quantity of one event.
 pub const MAX_QUANTITY: i64 = 1_000_000_000_000_000;
 
-/// How far the time of an event may be in the future.
+/// Maximum time between now and the time of an event in the future.
 const MAX_AHEAD: Duration = Duration::from_secs(5 * 60);
 
-/// How old an event may be.
+/// Maximum age of an event.
 const MAX_AGE: Duration = Duration::from_secs(35 * 24 * 60 * 60);
 
 /// Maximum number of characters of an id or a source.
@@ -118,7 +118,7 @@ pub struct EventOutcome {
     pub id: UsageKey,
     /// The program that reported the event.
     pub source: UsageKey,
-    /// The outcome.
+    /// `accepted`, `duplicate` or `rejected`.
     pub status: EventStatus,
     /// Why the event was rejected. `null` if it was not.
     pub code: Option<UsageRefusal>,
@@ -253,7 +253,7 @@ pub struct UsageEvent {
     pub stack_id: Option<StackId>,
     /// The tenant of the platform that used it. `None` if the event names none.
     pub tenant_id: Option<EntityId>,
-    /// The metric.
+    /// The metered quantity.
     pub metric: Metric,
     /// The quantity in units of the metric. Negative for a correction.
     #[cfg_attr(

@@ -25,7 +25,7 @@ pub struct FirstUse {
     pub stack: Option<StackId>,
 }
 
-/// What events add to the record of one tenant.
+/// The change that events make to the record of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantChange {
     first: FirstUse,
@@ -34,14 +34,14 @@ pub struct TenantChange {
     greatest: BTreeMap<Metric, i64>,
 }
 
-/// What a set of events adds to the sums of a platform.
+/// The change that a set of events makes to the sums of a platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageFold {
-    /// What is added to rollups, by their keys. The records have no quantity.
+    /// The additions to rollups, by their keys. The records have no quantity.
     rollups: BTreeMap<String, (UsageRollup, Period, i128)>,
-    /// What rollups are raised to, by their keys.
+    /// The least quantities that rollups will have, by their keys.
     greatest: BTreeMap<String, (UsageRollup, Period, i64)>,
-    /// What is added to tenants, by their keys.
+    /// The changes of tenants, by their keys.
     tenants: BTreeMap<String, (UsageTenant, Period, TenantChange)>,
 }
 

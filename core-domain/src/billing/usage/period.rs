@@ -47,7 +47,7 @@ pub struct UsageTerms {
     pub tier: PlanTier,
     /// The version of the plan. 0 for the newest version, which applies without a subscription.
     pub plan_version: u32,
-    /// Whether usage above the included quantity is charged.
+    /// `true` if usage above the included quantity is charged.
     pub is_billed: bool,
 }
 
@@ -84,12 +84,12 @@ impl UsageTerms {
     }
 }
 
-/// What one metric of a closed period was invoiced with.
+/// The invoiced usage of one metric in a closed period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct BilledMetric {
-    /// The metric.
+    /// The metered quantity that was priced.
     pub metric: Metric,
     /// The quantity in units of the metric.
     pub quantity: u64,
@@ -108,7 +108,7 @@ pub struct BilledMetric {
 pub struct UsagePeriod {
     /// The id of the period.
     pub id: UsagePeriodId,
-    /// The platform.
+    /// The platform whose usage the period collects.
     pub platform_id: PlatformId,
     /// The subscription that pays for the usage. `None` if there is none.
     pub subscription_id: Option<SubscriptionId>,
@@ -116,7 +116,7 @@ pub struct UsagePeriod {
     pub period_start: Timestamp,
     /// The first second after the period.
     pub period_end: Timestamp,
-    /// The status.
+    /// The status; it changes from `open` to `collecting` and `closed`.
     pub status: UsagePeriodStatus,
     /// When the period is closed: 24 hours after its end.
     pub closes_at: Timestamp,
@@ -127,12 +127,12 @@ pub struct UsagePeriod {
     /// The plans that apply in the period, oldest first. Empty for the tier `free`.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub terms: Vec<UsageTerms>,
-    /// What the metrics were invoiced with, adjustments included. Empty until the period is closed.
+    /// The invoiced usage of each metric, adjustments included. Empty until the period is closed.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub billed: Vec<BilledMetric>,
-    /// Whether the period is closed and its amounts are on no invoice yet.
+    /// `true` if the period is closed and its amounts are on no invoice yet.
     pub is_invoice_due: bool,
-    /// Whether events have arrived that are not invoiced, although the period is closed.
+    /// `true` if the period is closed, and events arrived after that which are not invoiced.
     pub has_late_usage: bool,
 }
 
@@ -183,8 +183,8 @@ impl UsagePeriod {
         self.closes_at = end.plus(COLLECTION);
     }
 
-    /// Adds the terms that apply from an instant on. Whoever begins to pay for a period pays for all of it: unpaid
-    /// terms that were in force until then are replaced from their beginning.
+    /// Adds the terms that apply from an instant on. A payment is for a whole period, so paid terms replace the unpaid
+    /// terms before them.
     pub fn apply_terms(&mut self, mut next: UsageTerms) {
         if next.is_billed {
             while let Some(last) = self.terms.pop_if(|last| last.tier == PlanTier::Free) {
@@ -207,7 +207,7 @@ impl UsagePeriod {
         }
     }
 
-    /// Replaces what a metric was invoiced with.
+    /// Replaces the invoiced usage of a metric.
     pub fn set_billed(&mut self, next: BilledMetric) {
         match self
             .billed

@@ -24,7 +24,7 @@ pub struct IncludedTerms<'p> {
 /// The price of one metric in a usage period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricPrice {
-    /// The metric.
+    /// The metered quantity that the price is for.
     pub metric: Metric,
     /// The quantity that costs nothing.
     pub included: u64,
@@ -187,7 +187,7 @@ impl MetricPrice {
 }
 
 impl PricedUsage {
-    /// Returns what an invoice says about the usage.
+    /// Returns the usage in the form that an invoice shows.
     #[must_use]
     pub const fn billed(&self) -> BilledMetric {
         BilledMetric {
@@ -199,8 +199,8 @@ impl PricedUsage {
         }
     }
 
-    /// Returns what usage that was reported late costs: the price of everything less what was invoiced. Negative if a
-    /// correction has reduced the usage.
+    /// Returns the price of late usage: the price of all usage less the invoiced amount. Negative if a correction has
+    /// reduced the usage.
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] does not occur for invoiced amounts.

@@ -85,7 +85,7 @@ impl proptest::arbitrary::Arbitrary for Quantities {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricQuantity {
-    /// The metric.
+    /// The metered quantity.
     pub metric: Metric,
     /// The quantity in units of the metric.
     pub quantity: u64,
@@ -101,9 +101,9 @@ pub struct MetricQuantity {
 pub struct UsageRollup {
     /// The platform, the start in seconds, the metric and the stack, separated by `/`.
     pub id: String,
-    /// The platform.
+    /// The platform that used something.
     pub platform_id: PlatformId,
-    /// The metric.
+    /// The metered quantity.
     pub metric: Metric,
     /// The stack. `None` for usage of no stack.
     pub stack_id: Option<StackId>,
@@ -154,7 +154,7 @@ pub enum UsageRollupQuery {
 pub struct UsageTotal {
     /// The platform and the start of the period in seconds, separated by `/`.
     pub id: String,
-    /// The platform.
+    /// The platform that the sums belong to.
     pub platform_id: PlatformId,
     /// When the period begins.
     pub period_start: Timestamp,

@@ -11,11 +11,11 @@ use crate::kernel::{EntityId, PlatformId, StackId, Timestamp, record};
 pub struct UsageTenant {
     /// The platform, the start of the period in seconds and the tenant, separated by `/`.
     pub id: String,
-    /// The platform.
+    /// The platform that the tenant belongs to.
     pub platform_id: PlatformId,
     /// When the period begins.
     pub period_start: Timestamp,
-    /// The tenant.
+    /// The id of the tenant, as the events name it.
     pub tenant_id: EntityId,
     /// The time of the tenant's first event in the period. `None` before the first one was added.
     pub first_at: Option<Timestamp>,

@@ -15,11 +15,11 @@ use crate::kernel::{
 text_enum! {
     /// A kind of object whose number a plan limits.
     pub enum LimitedObject {
-        /// Workspace stacks.
+        /// The workspace stacks of a platform.
         Stacks = "stacks",
-        /// Custom domains.
+        /// The custom domains of a platform that are not deleted.
         CustomDomains = "customDomains",
-        /// Entities.
+        /// The entities of a platform that are not deleted.
         Entities = "entities",
     }
 }
@@ -40,7 +40,7 @@ pub struct LimitUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MeteredUsage {
-    /// The metric.
+    /// The metered quantity.
     pub metric: Metric,
     /// The name of one unit.
     pub unit: &'static str,
@@ -81,7 +81,7 @@ impl MeteredUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSnapshot {
-    /// The platform.
+    /// The platform whose usage is shown.
     pub platform_id: PlatformId,
     /// The subscription. `null` if there is none.
     pub subscription_id: Option<SubscriptionId>,
@@ -113,17 +113,17 @@ pub struct UsageSnapshot {
 pub struct UsageHistory {
     /// The id of the period.
     pub id: UsagePeriodId,
-    /// The platform.
+    /// The platform whose usage is shown.
     pub platform_id: PlatformId,
     /// The first instant of the period.
     pub period_start: Timestamp,
     /// The first instant after the period.
     pub period_end: Timestamp,
-    /// The status.
+    /// The status: `open`, `collecting` or `closed`.
     pub status: UsagePeriodStatus,
     /// The id of the invoice with the usage. `null` if there is none.
     pub invoice_id: Option<InvoiceId>,
-    /// The usage of each metric: what was invoiced if the period is closed, otherwise what is known.
+    /// The usage of each metric. That of a closed period is invoiced, and that of others can still grow.
     pub metrics: Vec<BilledMetric>,
     /// The sum of the amounts, in minor units.
     pub total_amount: i64,
@@ -135,7 +135,7 @@ pub struct UsageHistory {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantUsage {
-    /// The tenant.
+    /// The id of the tenant, as the events name it.
     pub tenant_id: EntityId,
     /// The time of the tenant's last event.
     pub last_used_at: Timestamp,
@@ -157,7 +157,7 @@ pub struct DayOfUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DailyUsage {
-    /// The platform.
+    /// The platform whose usage is shown.
     pub platform_id: PlatformId,
     /// The first day.
     pub from: String,
@@ -173,11 +173,11 @@ pub struct DailyUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StackShare {
-    /// The metric.
+    /// The metered quantity.
     pub metric: Metric,
     /// The name of one unit.
     pub unit: &'static str,
-    /// The quantity.
+    /// The number of units.
     pub quantity: u64,
     /// The part of the platform's price for this metric, in minor units.
     pub estimated_amount: i64,
@@ -205,7 +205,7 @@ impl UsageSums {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StackUsage {
-    /// The stack.
+    /// The id of the stack, as the events name it.
     pub stack_id: StackId,
     /// The name of the stack. `null` if it does not exist any more.
     pub stack_name: Option<Name>,
@@ -219,7 +219,7 @@ pub struct StackUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSummary {
-    /// The platform.
+    /// The platform whose usage is shown.
     pub platform_id: PlatformId,
     /// The first instant of the period.
     pub period_start: Timestamp,
@@ -241,11 +241,11 @@ pub struct UsageSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StackMetric {
-    /// The metric.
+    /// The metered quantity.
     pub metric: Metric,
     /// The name of one unit.
     pub unit: &'static str,
-    /// The quantity.
+    /// The number of units.
     pub quantity: u64,
     /// The part of the platform's quantity, in hundredths of a percent.
     pub share_basis_points: u64,
@@ -255,9 +255,9 @@ pub struct StackMetric {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StackUsageView {
-    /// The platform.
+    /// The platform whose usage is shown.
     pub platform_id: PlatformId,
-    /// The stack.
+    /// The id of the stack, as the events name it.
     pub stack_id: StackId,
     /// The first instant of the period.
     pub period_start: Timestamp,

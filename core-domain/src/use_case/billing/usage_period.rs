@@ -172,7 +172,7 @@ async fn live_subscription(
     Ok(live.filter(is_same))
 }
 
-/// Prices the periods whose 24 hours of collection are over, earliest first, at most `limit`, and closes them. Returns
+/// Prices the periods whose 24 hours of collection have ended, earliest first, at most `limit`, and closes them. Returns
 /// the closed periods; none means that none is left.
 ///
 /// # Errors
@@ -194,7 +194,7 @@ pub async fn close_due(
 }
 
 /// Prices one period that collects events, and closes it. Events that arrive later are charged as adjustments. Use it
-/// for a period that must be invoiced before its 24 hours are over.
+/// for a period that must be invoiced before its 24 hours have ended.
 ///
 /// # Errors
 /// `INVALID_STATE` if the period has not ended or is closed.

@@ -349,7 +349,7 @@ async fn an_alert_is_triggered_once_a_period_and_written_to_the_audit_log() {
     );
     assert_eq!(warning["percentUsed"], 80);
     assert_eq!(warning["triggeredAt"], "2027-11-01T00:01:00.000Z");
-    // A higher tier includes more, but what was triggered stays so.
+    // A higher tier includes more, but a triggered alert stays triggered.
     let _ = world
         .change_tier(&platform, "growth", json!({}))
         .await

@@ -52,7 +52,7 @@ impl World {
         self.billing.get(&operator(), &path).await.expect(200).json
     }
 
-    /// Ends the usage periods that are over, and closes those whose collection is over. Returns the closed ones.
+    /// Ends the usage periods whose time has passed, and closes those that were collected for 24 hours. Returns the closed ones.
     pub(crate) async fn move_usage_periods(&self) -> Vec<Stored<UsagePeriod>> {
         let billing = billing_over(&self.app);
         let billing = billing.as_ref();
