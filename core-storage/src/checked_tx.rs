@@ -231,6 +231,21 @@ impl RowTx for CheckedTx {
         self.track_error(locked)
     }
 
+    async fn insert_new(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<Vec<Value>, StoreError> {
+        self.ensure_changeable(table)?;
+        let checked = rows.iter().try_for_each(|row| table.check_row(row));
+        self.track_error(checked)?;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let inserted = self.inner.insert_new(table, rows).await;
+        self.track_error(inserted)
+    }
+
     async fn update(
         &mut self,
         table: &'static Table,

@@ -95,6 +95,19 @@ pub trait RowTx: Send {
         insert_or_read(self, table, rows, visit).await
     }
 
+    /// Inserts the rows whose keys are free and returns their keys. The table has no unique index, and all keys differ.
+    /// An engine on a network needs one round trip.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if a concurrent unit inserted one of the keys and this unit cannot see it.
+    async fn insert_new(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<Vec<Value>, StoreError> {
+        insert_free(self, table, rows).await
+    }
+
     /// Like [`RowTx::replace_many`], for rows that this unit has locked with [`RowTx::insert_or_lock`]. An engine on a
     /// network may queue the rows, as in [`RowTx::append`].
     ///
@@ -303,6 +316,27 @@ pub(crate) async fn insert_or_read<T: RowTx + ?Sized>(
     inserted.map_err(StoreError::conflict_as_retry)?;
     let mut all = stored.iter().chain(&new);
     all.try_for_each(|row| visit(row as &dyn ReadRow))
+}
+
+/// Implements [`RowTx::insert_new`] for engines whose write units run one after the other.
+async fn insert_free<T: RowTx + ?Sized>(
+    tx: &mut T,
+    table: &'static Table,
+    mut rows: Vec<Row>,
+) -> Result<Vec<Value>, StoreError> {
+    let keys = rows.iter().filter_map(|row| row.first().cloned());
+    let mut taken = BTreeSet::new();
+    let mut visit = |row: &dyn ReadRow| {
+        taken.insert(row.read(0)?.to_value());
+        Ok(())
+    };
+    let stored = Select::of(table).filter(Filter::In(table.key(), keys.collect()));
+    tx.select(&stored, &mut visit).await?;
+    rows.retain(|row| row.first().is_some_and(|key| !taken.contains(key)));
+    let inserted = rows.iter().filter_map(|row| row.first().cloned()).collect();
+    let outcome = tx.insert_many(table, rows).await;
+    outcome.map_err(StoreError::conflict_as_retry)?;
+    Ok(inserted)
 }
 
 async fn copies<T: RowTx + ?Sized>(tx: &mut T, select: &Select) -> Result<Vec<Row>, StoreError> {

@@ -243,6 +243,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
         Ok(stored)
     }
 
+    async fn insert_new(&mut self, records: Vec<R>) -> Result<BTreeSet<String>, StoreError> {
+        self.ensure_active()?;
+        let rows = records.iter().map(|record| row_of(record, 1)).collect();
+        let keys = self.tx.insert_new(R::TABLE, rows).await?;
+        let text = |key: Value| key.as_text().map(str::to_owned);
+        Ok(keys.into_iter().filter_map(text).collect())
+    }
+
     async fn replace_locked(
         &mut self,
         changes: Vec<(Stored<R>, R)>,

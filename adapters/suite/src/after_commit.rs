@@ -247,6 +247,7 @@ mod tests {
             limiter: Arc::new(MemoryRateLimiter::new()),
             clock: Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000))),
             entropy: Arc::new(SeededEntropy::new(1)),
+            meter: None,
         };
         let config = GatewayConfig {
             service_key: Some(core_domain::kernel::Secret::new("a-key-of-the-service")),

@@ -40,6 +40,7 @@ use crate::sealer::Sealer;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
+use crate::usage::{GatewayMeter, GatewayReporter, Usage};
 use crate::webhook_dispatcher::WebhookDispatcher;
 use crate::webhook_sender::webhook_sender;
 use crate::worker::{WorkerOptions, start_worker};
@@ -102,7 +103,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &billing,
         &iam_config,
     )?;
-    let gateway = gateway(&builder, &app, &services, &iam_config)?;
+    let meter = Arc::new(GatewayMeter::default());
+    let gateway = gateway(&builder, &app, &services, &iam_config, &meter)?;
     after_commit.set_gateway(gateway.invalidate());
     let worker_options = WorkerOptions {
         sole_user,
@@ -118,6 +120,18 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &wake,
         worker_options,
     );
+    let usage = Usage::new(
+        Arc::clone(&store),
+        Arc::clone(&billing),
+        Arc::clone(&app.entropy),
+    );
+    let reporter = GatewayReporter {
+        meter,
+        usage: usage.clone(),
+        clock: Arc::clone(&app.clock),
+        entropy: Arc::clone(&app.entropy),
+        enforces_quotas: app.options.limits.enforce_quotas,
+    };
     let sweeper = Sweeper::new(
         &app,
         Arc::clone(&provider.infrastructure),
@@ -177,6 +191,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         webhooks: due_queue::start(webhooks, after_commit.webhooks()),
         sweeper: sweeper.start(),
         billing_ticker: billing_ticker.start(),
+        usage,
+        gateway_usage: reporter.start(),
         _temporary: folder.temporary,
     })
 }
@@ -429,6 +445,7 @@ fn gateway(
     app: &App,
     services: &Services,
     iam_config: &IamConfig,
+    meter: &Arc<GatewayMeter>,
 ) -> Result<Gateway, SuiteError> {
     let config = gateway_config(builder);
     let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
@@ -457,6 +474,7 @@ fn gateway(
         limiter: Arc::clone(&app.limiter),
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
+        meter: Some(Arc::<GatewayMeter>::clone(meter)),
     };
     Ok(Gateway::new(config, ports)?)
 }

@@ -7,6 +7,7 @@ use core_domain::port::Store;
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::due::queue_due;
 use core_domain::use_case::billing::follow::follow_platforms;
+use core_domain::use_case::billing::usage_invoice::close_usage;
 use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;
@@ -47,6 +48,9 @@ impl BillingTicker {
                 ?error,
                 "the subscriptions of ended platforms could not be ended"
             );
+        }
+        if let Err(error) = close_usage(&self.cx, store, billing).await {
+            tracing::warn!(?error, "usage could not be invoiced");
         }
         match queue_due(&self.cx, store, billing).await {
             Ok(customers) if customers.waiting > 0 => {

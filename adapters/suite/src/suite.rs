@@ -8,6 +8,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
 use crate::units::Units;
+use crate::usage::Usage;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -37,6 +38,8 @@ pub struct Suite {
     pub(crate) webhooks: BackgroundTask,
     pub(crate) sweeper: BackgroundTask,
     pub(crate) billing_ticker: BackgroundTask,
+    pub(crate) usage: Usage,
+    pub(crate) gateway_usage: BackgroundTask,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -103,6 +106,12 @@ impl Suite {
         self.jobs.units()
     }
 
+    /// Returns the handle with which the host program reports metered usage.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage.clone()
+    }
+
     /// Returns the worker that runs jobs.
     #[must_use]
     pub fn worker(&self) -> &WorkerHandle {
@@ -132,6 +141,8 @@ impl Suite {
             self.billing_ticker.stop(),
             listeners,
         );
+        // The last requests are counted.
+        self.gateway_usage.stop().await;
         // The last steps and requests may have written audit entries.
         self.sealer.stop().await;
         self.sweeper.stop().await;

@@ -11,6 +11,7 @@ use core_domain::use_case::billing::{Billing, ledger};
 use core_domain::use_case::cli::remove_expired_plans;
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::registry::deployment::fail_stuck;
+use core_domain::use_case::shared::usage::remove_old_events;
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_domain::use_case::shared::{
     LeaseHolder, RemoveSlice, Slice, remove_expired_answers, remove_expired_mail_quotas,
@@ -51,7 +52,7 @@ const SHORT_LIVED: [(&str, RemoveSlice); 7] = [
 ];
 
 /// Records that last for hours or days.
-const LONG_LIVED: [(&str, RemoveSlice); 6] = [
+const LONG_LIVED: [(&str, RemoveSlice); 7] = [
     ("stored responses", |uow, limit| {
         Box::pin(remove_expired_answers(uow, limit))
     }),
@@ -66,6 +67,9 @@ const LONG_LIVED: [(&str, RemoveSlice); 6] = [
     }),
     ("webhook messages", |uow, limit| {
         Box::pin(remove_ended_deliveries(uow, limit))
+    }),
+    ("usage events", |uow, limit| {
+        Box::pin(remove_old_events(uow, limit))
     }),
     ("setup intents", |uow, limit| {
         Box::pin(ledger::remove_expired_intents(uow, limit))

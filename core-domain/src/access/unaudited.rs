@@ -2,6 +2,8 @@
 //! change that has an entry. They are also for records that no caller changes: the outbox, stored responses, and
 //! the sliding expiry of a session.
 
+use std::collections::BTreeSet;
+
 use super::key::RecordKey;
 use super::platform::PlatformWriter;
 use super::records::{Records, unowned_records};
@@ -63,6 +65,14 @@ pub(crate) async fn insert_or_lock<R: Persisted>(
     records: Vec<R>,
 ) -> Result<Vec<Stored<R>>> {
     Ok(repository::<R>(uow).insert_or_lock(records).await?)
+}
+
+/// Inserts the records whose keys are free and returns their keys; see [`Repository::insert_new`].
+pub(crate) async fn insert_new<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    records: Vec<R>,
+) -> Result<BTreeSet<String>> {
+    Ok(repository::<R>(uow).insert_new(records).await?)
 }
 
 /// Replaces locked records; see [`Repository::replace_locked`].

@@ -63,4 +63,10 @@ impl Metric {
     pub const fn is_reported(self) -> bool {
         !matches!(self, Self::ActiveEntities)
     }
+
+    /// Returns whether the quantities of events are added up, so that a difference can correct one.
+    #[must_use]
+    pub const fn is_sum(self) -> bool {
+        matches!(self.aggregation(), Aggregation::Sum | Aggregation::Count)
+    }
 }

@@ -29,6 +29,7 @@ mod settlement;
 mod subscription;
 mod test_clock;
 mod unit_price;
+pub mod usage;
 
 pub use calendar::{Anchor, Interval, Period};
 pub use change::{ChangeAmounts, ChangeDirection, PlannedChange, Recurring};

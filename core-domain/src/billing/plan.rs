@@ -297,6 +297,13 @@ impl PlanCatalog {
         self.plans.get(&tier)
     }
 
+    /// Returns the currency of all plans.
+    #[must_use]
+    pub fn currency(&self) -> Currency {
+        let first = self.plans.values().next();
+        first.map_or(Currency::USD, |terms| terms.currency)
+    }
+
     /// Returns the newest terms of all tiers, by rank.
     #[must_use]
     pub fn by_rank(&self) -> Vec<&PlanTerms> {

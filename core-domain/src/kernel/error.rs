@@ -80,6 +80,8 @@ text_enum! {
         PaymentMethodInUse = "PAYMENT_METHOD_IN_USE",
         /// The currency differs from that of the customer.
         CurrencyMismatch = "CURRENCY_MISMATCH",
+        /// The plan of the platform allows no more; `details` has the metric, its use and its limit.
+        QuotaExceeded = "QUOTA_EXCEEDED",
         /// The payment provider failed or cannot be reached. Nothing has happened, and the request can be repeated.
         PaymentProviderUnavailable = "PAYMENT_PROVIDER_UNAVAILABLE",
         /// The outcome at the payment provider is unknown. A repetition with the same idempotency key returns it.

@@ -65,6 +65,8 @@ pub struct Limits {
     /// Maximum number of queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs
     /// create count, but are never refused. Default: 1,000.
     pub jobs_per_platform: u32,
+    /// Whether the numbers of stacks, custom domains and entities that a plan allows are enforced. Default: `false`.
+    pub enforce_quotas: bool,
     /// The operator's own DNS zones, such as `example.net`. In these zones, a platform can use only the hostname
     /// `SLUG.ZONE` and names below it, where `SLUG` is its slug. Default: none.
     pub operator_zones: Vec<String>,
@@ -116,6 +118,7 @@ impl Default for Limits {
             deploy_plans_per_platform: 20,
             site_bytes_per_platform: 5 * 1024 * 1024 * 1024,
             jobs_per_platform: 1_000,
+            enforce_quotas: false,
             operator_zones: Vec::new(),
             mail: MailLimits::default(),
         }
@@ -167,6 +170,7 @@ impl Limits {
             deploy_plans_per_platform: number,
             site_bytes_per_platform: u64::MAX,
             jobs_per_platform: number,
+            enforce_quotas: false,
             operator_zones: Vec::new(),
             mail: MailLimits {
                 links_per_hour: u32::MAX,

@@ -75,6 +75,12 @@ macro_rules! for_each_record {
             ledger_setup_intents: $crate::billing::LedgerSetupIntent;
             ledger_invoices: $crate::billing::LedgerInvoice;
             ledger_charges: $crate::billing::LedgerCharge;
+            usage_events: $crate::billing::usage::UsageEvent;
+            usage_rollups: $crate::billing::usage::UsageRollup;
+            usage_totals: $crate::billing::usage::UsageTotal;
+            usage_tenants: $crate::billing::usage::UsageTenant;
+            usage_periods: $crate::billing::usage::UsagePeriod, UsagePeriodId "The id of a usage period.";
+            usage_alerts: $crate::billing::usage::UsageAlert;
             // stacks
             stack_templates: $crate::stacks::StackTemplate, TemplateId "The id of a stack template.";
             stack_versions: $crate::stacks::StackVersion, VersionId "The id of a version of a stack template.";

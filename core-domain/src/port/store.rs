@@ -87,6 +87,13 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError::Retry`] if a concurrent unit inserted or changed one of the records.
     async fn insert_or_lock(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
 
+    /// Inserts the records whose keys are free and returns their keys. Skips records whose keys are taken. The kind of
+    /// record has no unique value but its key, and all keys differ.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if a concurrent unit inserted one of the keys and this unit cannot see it.
+    async fn insert_new(&mut self, records: Vec<R>) -> Result<BTreeSet<String>, StoreError>;
+
     /// Replaces records that this unit has locked with [`Repository::insert_or_lock`]; see
     /// [`Repository::replace_many`]. A store on a network may delay the statement as in [`Repository::append_many`].
     ///

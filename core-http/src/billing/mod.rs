@@ -1,4 +1,4 @@
-//! The billing service: plans, customers, payment methods, subscriptions, invoices and credits.
+//! The billing service: plans, customers, payment methods, subscriptions, invoices, metered usage and credits.
 
 mod credit;
 mod customer;
@@ -11,6 +11,7 @@ mod platform;
 mod spelling;
 mod subscription;
 mod tick;
+mod usage;
 mod view;
 
 use std::sync::Arc;
@@ -28,11 +29,12 @@ pub fn service(app: Arc<App>, billing: &Arc<Billing>) -> Result<Service, Service
     Service::builder(SuiteService::Billing.as_str(), app, endpoints(billing))
         .purpose(
             "The billing service manages plans, customers, payment methods, subscriptions, \
-             invoices and credits. Amounts are whole numbers of minor units, for example cents.",
+             invoices, metered usage and credits. Amounts are whole numbers of minor units, for example cents.",
         )
         .tag("Plans", "The plans that customers can subscribe to.")
         .tag("Subscriptions", "Subscriptions and changes of their plan.")
         .tag("Invoices", "Invoices with their lines.")
+        .tag("Usage", "Metered usage and its price.")
         .tag("Customers", "Platforms and users that pay.")
         .tag(
             "Payment methods",
@@ -54,6 +56,7 @@ pub fn endpoints(billing: &Arc<Billing>) -> Vec<Endpoint> {
         with_tag("Plans", plan::rows(billing)),
         with_tag("Subscriptions", subscriptions),
         with_tag("Invoices", invoice::rows()),
+        with_tag("Usage", usage::rows(billing)),
         with_tag("Customers", customer::rows(billing)),
         with_tag("Payment methods", payment_method::rows(billing)),
         with_tag("Operators", for_operators),

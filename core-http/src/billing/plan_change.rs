@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use core_domain::access::{BillingScope, CustomerScope};
+use core_domain::billing::usage::LimitUse;
 use core_domain::billing::{Interval, Invoice};
 use core_domain::kernel::{Code, PlatformId, Result, Secret, SubscriptionId, permission};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::Tier;
-use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::change::{self, ChangePreview, ChangeTier, UpdateSubscription};
 use core_domain::use_case::billing::subscription::PendingCharge;
 use core_domain::use_case::billing::upgrade::{self, PendingUpgrade, Upgrade, UpgradeStatus};
+use core_domain::use_case::billing::{Billing, usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -117,10 +118,36 @@ async fn finish(
     cx: DetachedCx,
     billing: Arc<Billing>,
     pending: PendingCharge,
-) -> Result<Versioned<SubscriptionView>> {
+) -> Result<Versioned<ChangedSubscription>> {
     let store = cx.app.store.as_ref();
     let changed = change::finish(&cx, store, &billing, &pending).await?;
-    Ok(SubscriptionView::response(&changed))
+    let exceeds = usage::exceeded_by_subscription(store, &billing, &changed).await?;
+    let subscription = SubscriptionView::of(&changed);
+    let response = ChangedSubscription {
+        subscription,
+        exceeds,
+    };
+    Ok(Versioned::of(&changed, response))
+}
+
+/// A subscription after a change of its plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChangedSubscription {
+    #[serde(flatten)]
+    subscription: SubscriptionView,
+    /// The numbers of objects that are above the limits of the new plan. They are kept, but no more can be created.
+    exceeds: Vec<LimitUse>,
+}
+
+/// A preview of a change of the plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PreviewResponse {
+    #[serde(flatten)]
+    preview: ChangePreview,
+    /// The numbers of objects that are above the limits of the new plan. They are kept, but no more can be created.
+    exceeds: Vec<LimitUse>,
 }
 
 /// The plan to preview.
@@ -147,10 +174,11 @@ async fn preview(
     scope: BillingScope<permission::BillingRead>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), PreviewQuery>,
-) -> Result<Output<ChangePreview>> {
+) -> Result<Output<PreviewResponse>> {
     let (tier, interval) = (input.query.tier, input.query.interval);
     let preview = change::preview(cx, &scope, uow, &billing, tier, interval).await?;
-    Ok(Output::new(preview))
+    let exceeds = usage::exceeded_by_tier(&scope, uow, &billing, tier).await?;
+    Ok(Output::new(PreviewResponse { preview, exceeds }))
 }
 
 impl NamesPlatform for Upgrade {

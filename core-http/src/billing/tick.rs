@@ -8,6 +8,7 @@ use core_domain::kernel::{Code, Result, Timestamp};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::billing::due::{DueCustomers, queue_due};
 use core_domain::use_case::billing::follow::follow_platforms;
+use core_domain::use_case::billing::usage_invoice::close_usage;
 use core_domain::use_case::billing::{Billing, clock};
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -78,6 +79,7 @@ async fn finish(
     follow_platforms(&cx, store, &billing).await?;
     let deadline = Instant::now() + PATIENCE;
     let customers = loop {
+        close_usage(&cx, store, &billing).await?;
         let customers = queue_due(&cx, store, &billing).await?;
         if customers.running == 0 || Instant::now() >= deadline {
             break customers;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use core_domain::gateway::{Destination, PathError, TraceContext, TrustedProxies, find_route};
-use core_domain::kernel::{Caller, Clock, Entropy};
+use core_domain::kernel::{Caller, Clock, Entropy, SuiteService};
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use tokio::time::Instant;
 
@@ -86,6 +86,14 @@ impl Exchange {
             self.destination,
             Ok(Destination::Health | Destination::Readiness)
         )
+    }
+
+    /// Returns the service that the path belongs to. Returns `None` if the gateway itself responds.
+    pub(crate) const fn service(&self) -> Option<SuiteService> {
+        match &self.destination {
+            Ok(Destination::Service(route)) => Some(route.service),
+            _ => None,
+        }
     }
 
     /// Returns the name of the route for the log. It never contains text of the client.

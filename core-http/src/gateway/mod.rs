@@ -6,7 +6,7 @@
 //!
 //! The gateway depends on four traits. [`Authority`] resolves credentials to callers. An [`Upstream`] is a service, in
 //! this process or reached over HTTP. A [`RateLimiter`](core_domain::port::RateLimiter) counts requests. The clock and
-//! the entropy source are those of the domain.
+//! the entropy source are those of the domain. A [`UsageMeter`], if there is one, counts what platforms use.
 //!
 //! An upstream in this process reads the caller from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>`
 //! and [`ForwardedPrefix`](crate::kernel::ForwardedPrefix). An upstream reached over HTTP reads it from
@@ -33,6 +33,7 @@ mod session_cache;
 mod step;
 mod upload;
 mod upstream;
+mod usage_meter;
 mod vouching;
 
 pub use authority::{Authority, AuthorityError, ResolvedCredential};
@@ -43,3 +44,4 @@ pub use routes::{RouteClass, RouteClasses, RouteTable};
 pub use service::{Gateway, GatewayFuture, Ports};
 pub use service_tokens::ServiceTokens;
 pub use upstream::{InProcess, Upstream, UpstreamError, Upstreams};
+pub use usage_meter::{ExhaustedRequests, UsageMeter};

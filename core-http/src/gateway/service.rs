@@ -19,6 +19,7 @@ use super::proxy::Proxy;
 use super::session_cache::SessionCache;
 use super::step::Steps;
 use super::upstream::Upstreams;
+use super::usage_meter::UsageMeter;
 use crate::kernel::admission::rate_limit::RateLimits;
 use crate::kernel::{Body, BoxError};
 
@@ -35,6 +36,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// The source of randomness for request ids and span ids.
     pub entropy: Arc<dyn Entropy>,
+    /// Counts the requests and bytes of platforms. `None` if nothing is metered.
+    pub meter: Option<Arc<dyn UsageMeter>>,
 }
 
 /// The gateway: a service that accepts any request body and never fails. Clones share all state.
@@ -70,6 +73,7 @@ impl Gateway {
             rates,
             clock: ports.clock,
             entropy: ports.entropy,
+            meter: ports.meter,
             sessions: Arc::new(sessions),
             proxy: Proxy {
                 settings: Arc::clone(&settings),

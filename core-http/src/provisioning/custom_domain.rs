@@ -28,6 +28,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::Conflict,
                 Code::HostnameReserved,
                 Code::LimitReached,
+                Code::QuotaExceeded,
             ])
             .writes(add),
     ]

@@ -30,6 +30,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::Conflict,
                 Code::InvalidState,
                 Code::LimitReached,
+                Code::QuotaExceeded,
             ])
             .writes(activate),
         post("/api/v1/provision/stack/deactivate", "deactivateStack")

@@ -55,6 +55,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::HostnameReserved,
                 Code::NotFound,
                 Code::LimitReached,
+                Code::QuotaExceeded,
             ])
             .writes(call_with_body(custom_domain::create)),
         get(ONE, "getDomain")

@@ -43,6 +43,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::Conflict,
                 Code::InvalidState,
                 Code::LimitReached,
+                Code::QuotaExceeded,
             ])
             .writes(call_with_body(entity::create)),
         get(ONE, "getEntity")

@@ -31,7 +31,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  stacks of the entity.",
             )
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
+            .refuses(&[
+                Code::Conflict,
+                Code::InvalidState,
+                Code::LimitReached,
+                Code::QuotaExceeded,
+            ])
             .writes(
                 call_with_body(workspace_stack::create)
                     .map(|stack| Versioned::of(&stack, CreatedStack::of(&stack))),

@@ -246,3 +246,92 @@ CREATE TABLE "ledger_charges" (
     "row_version" BIGINT NOT NULL
 );
 CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "op_key");
+
+CREATE TABLE "usage_events" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "source" TEXT COLLATE "C" NOT NULL,
+    "event_id" TEXT COLLATE "C" NOT NULL,
+    "stack_id" TEXT COLLATE "C",
+    "tenant_id" TEXT COLLATE "C",
+    "metric" TEXT COLLATE "C" NOT NULL,
+    "quantity" BIGINT NOT NULL,
+    "time" BIGINT NOT NULL,
+    "corrects_id" TEXT COLLATE "C",
+    "received_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "usage_events_by_received_at" ON "usage_events" ("received_at", "id");
+
+CREATE TABLE "usage_rollups" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "metric" TEXT COLLATE "C" NOT NULL,
+    "stack_id" TEXT COLLATE "C",
+    "start" BIGINT NOT NULL,
+    "quantity" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "usage_rollups_by_platform_id_start" ON "usage_rollups" ("platform_id", "start", "id");
+CREATE INDEX "usage_rollups_by_platform_id_stack_id_start" ON "usage_rollups" ("platform_id", "stack_id", "start", "id");
+
+CREATE TABLE "usage_totals" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "period_start" BIGINT NOT NULL,
+    "sums" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "usage_totals_by_platform_id_period_start" ON "usage_totals" ("platform_id", "period_start", "id");
+
+CREATE TABLE "usage_tenants" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "period_start" BIGINT NOT NULL,
+    "tenant_id" TEXT COLLATE "C" NOT NULL,
+    "first_at" BIGINT,
+    "first_stack_id" TEXT COLLATE "C",
+    "last_used_at" BIGINT NOT NULL,
+    "quantities" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "usage_tenants_by_platform_id_period_start_tenant_id" ON "usage_tenants" ("platform_id", "period_start", "tenant_id", "id");
+
+CREATE TABLE "usage_periods" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "subscription_id" TEXT COLLATE "C",
+    "period_start" BIGINT NOT NULL,
+    "period_end" BIGINT NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "closes_at" BIGINT NOT NULL,
+    "invoice_id" TEXT COLLATE "C",
+    "currency" TEXT COLLATE "C" NOT NULL,
+    "terms" TEXT COLLATE "C" NOT NULL,
+    "billed" TEXT COLLATE "C" NOT NULL,
+    "is_invoice_due" BOOLEAN NOT NULL,
+    "has_late_usage" BOOLEAN NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "usage_periods_by_platform_id_period_start" ON "usage_periods" ("platform_id", "period_start", "id");
+CREATE INDEX "usage_periods_by_platform_id_period_end" ON "usage_periods" ("platform_id", "period_end", "id");
+CREATE INDEX "usage_periods_by_period_end_if_status" ON "usage_periods" ("period_end", "id") WHERE "status" = 'open';
+CREATE INDEX "usage_periods_by_closes_at_if_status" ON "usage_periods" ("closes_at", "id") WHERE "status" = 'collecting';
+CREATE INDEX "usage_periods_by_subscription_id_has_late_usage_period_6335f68c" ON "usage_periods" ("subscription_id", "has_late_usage", "period_start", "id") WHERE "status" = 'closed';
+CREATE INDEX "usage_periods_by_subscription_id_is_invoice_due_period_dda3099b" ON "usage_periods" ("subscription_id", "is_invoice_due", "period_start", "id") WHERE "status" = 'closed';
+
+CREATE TABLE "usage_alerts" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "metric" TEXT COLLATE "C" NOT NULL,
+    "threshold" BIGINT NOT NULL,
+    "quantity" BIGINT NOT NULL,
+    "limit" BIGINT NOT NULL,
+    "percent_used" BIGINT,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "severity" TEXT COLLATE "C" NOT NULL,
+    "period_start" BIGINT NOT NULL,
+    "triggered_at" BIGINT,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "usage_alerts_by_platform_id_period_start" ON "usage_alerts" ("platform_id", "period_start", "id");

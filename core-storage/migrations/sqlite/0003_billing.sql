@@ -246,3 +246,92 @@ CREATE TABLE "ledger_charges" (
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "op_key");
+
+CREATE TABLE "usage_events" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT NOT NULL,
+    "source" TEXT NOT NULL,
+    "event_id" TEXT NOT NULL,
+    "stack_id" TEXT,
+    "tenant_id" TEXT,
+    "metric" TEXT NOT NULL,
+    "quantity" INTEGER NOT NULL,
+    "time" INTEGER NOT NULL,
+    "corrects_id" TEXT,
+    "received_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "usage_events_by_received_at" ON "usage_events" ("received_at", "id");
+
+CREATE TABLE "usage_rollups" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT NOT NULL,
+    "metric" TEXT NOT NULL,
+    "stack_id" TEXT,
+    "start" INTEGER NOT NULL,
+    "quantity" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "usage_rollups_by_platform_id_start" ON "usage_rollups" ("platform_id", "start", "id");
+CREATE INDEX "usage_rollups_by_platform_id_stack_id_start" ON "usage_rollups" ("platform_id", "stack_id", "start", "id");
+
+CREATE TABLE "usage_totals" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT NOT NULL,
+    "period_start" INTEGER NOT NULL,
+    "sums" TEXT NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "usage_totals_by_platform_id_period_start" ON "usage_totals" ("platform_id", "period_start", "id");
+
+CREATE TABLE "usage_tenants" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT NOT NULL,
+    "period_start" INTEGER NOT NULL,
+    "tenant_id" TEXT NOT NULL,
+    "first_at" INTEGER,
+    "first_stack_id" TEXT,
+    "last_used_at" INTEGER NOT NULL,
+    "quantities" TEXT NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "usage_tenants_by_platform_id_period_start_tenant_id" ON "usage_tenants" ("platform_id", "period_start", "tenant_id", "id");
+
+CREATE TABLE "usage_periods" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT NOT NULL,
+    "subscription_id" TEXT,
+    "period_start" INTEGER NOT NULL,
+    "period_end" INTEGER NOT NULL,
+    "status" TEXT NOT NULL,
+    "closes_at" INTEGER NOT NULL,
+    "invoice_id" TEXT,
+    "currency" TEXT NOT NULL,
+    "terms" TEXT NOT NULL,
+    "billed" TEXT NOT NULL,
+    "is_invoice_due" INTEGER NOT NULL CHECK ("is_invoice_due" IN (0, 1)),
+    "has_late_usage" INTEGER NOT NULL CHECK ("has_late_usage" IN (0, 1)),
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "usage_periods_by_platform_id_period_start" ON "usage_periods" ("platform_id", "period_start", "id");
+CREATE INDEX "usage_periods_by_platform_id_period_end" ON "usage_periods" ("platform_id", "period_end", "id");
+CREATE INDEX "usage_periods_by_period_end_if_status" ON "usage_periods" ("period_end", "id") WHERE "status" = 'open';
+CREATE INDEX "usage_periods_by_closes_at_if_status" ON "usage_periods" ("closes_at", "id") WHERE "status" = 'collecting';
+CREATE INDEX "usage_periods_by_subscription_id_has_late_usage_period_6335f68c" ON "usage_periods" ("subscription_id", "has_late_usage", "period_start", "id") WHERE "status" = 'closed';
+CREATE INDEX "usage_periods_by_subscription_id_is_invoice_due_period_dda3099b" ON "usage_periods" ("subscription_id", "is_invoice_due", "period_start", "id") WHERE "status" = 'closed';
+
+CREATE TABLE "usage_alerts" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "platform_id" TEXT NOT NULL,
+    "metric" TEXT NOT NULL,
+    "threshold" INTEGER NOT NULL,
+    "quantity" INTEGER NOT NULL,
+    "limit" INTEGER NOT NULL,
+    "percent_used" INTEGER,
+    "status" TEXT NOT NULL,
+    "severity" TEXT NOT NULL,
+    "period_start" INTEGER NOT NULL,
+    "triggered_at" INTEGER,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "usage_alerts_by_platform_id_period_start" ON "usage_alerts" ("platform_id", "period_start", "id");

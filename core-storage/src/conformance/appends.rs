@@ -124,3 +124,23 @@ pub(super) async fn an_appended_row_with_a_conflict_aborts_its_unit(store: Arc<d
     assert!(matches!(outcome, Err(StoreError::Retry(_))), "{outcome:?}");
     assert_eq!(read(&store, &of("met")).await, [there]);
 }
+
+pub(super) async fn rows_with_taken_keys_are_skipped_and_the_others_named(
+    store: Arc<dyn RowStore>,
+) {
+    let taken: Row = item("skips", "2", 7);
+    add(&store, vec![taken.clone()]).await;
+    let inserted = write(&store, |tx| {
+        Box::pin(async move {
+            let rows = ["1", "2", "3"].map(|id| item("skips", id, 1));
+            tx.insert_new(&ITEMS, rows.into()).await
+        })
+    });
+    let mut inserted: Vec<_> = inserted.await.unwrap_or_default();
+    inserted.sort();
+    let expected = ["skips-1", "skips-3"].map(Value::text);
+    assert_eq!(inserted, expected);
+    let found = read(&store, &of("skips")).await;
+    assert_eq!(ids(&found), keys("skips", &["1", "2", "3"]));
+    assert!(found.contains(&taken));
+}

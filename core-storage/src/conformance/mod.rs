@@ -93,6 +93,7 @@ cases! {
     appends::later_calls_of_the_unit_see_appended_rows,
     appends::appended_rows_are_committed_with_their_unit,
     appends::an_appended_row_with_a_conflict_aborts_its_unit,
+    appends::rows_with_taken_keys_are_skipped_and_the_others_named,
     races::a_guarded_update_has_one_winner,
     races::a_quota_holds_under_write_skew,
     races::workers_claim_each_row_once,

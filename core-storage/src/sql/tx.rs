@@ -216,6 +216,15 @@ impl<E: Executor> RowTx for SqlTx<E> {
         insert_or_read(self, table, rows, visit).await
     }
 
+    async fn insert_new(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<Vec<Value>, StoreError> {
+        self.flush_of(table).await?;
+        self.insert_free(table, &rows).await
+    }
+
     async fn replace_locked(
         &mut self,
         table: &'static Table,

@@ -193,6 +193,27 @@ impl<E: Executor> SqlTx<E> {
         .await
     }
 
+    /// Inserts the rows that have no conflict, row by row on a database without arrays. Returns their keys.
+    pub(super) async fn insert_free(
+        &mut self,
+        table: &'static Table,
+        rows: &[Row],
+    ) -> Result<Vec<Value>, StoreError> {
+        if self.dialect.has_arrays() {
+            return self.insert_batch(table, rows).await;
+        }
+        let mut keys = Vec::with_capacity(rows.len());
+        for row in rows {
+            let platform = table.platform_of(row);
+            let change = Change { table, platform };
+            let inserted = self.execute(change, Cost::Bounded, |w| render::insert(w, table, row));
+            if inserted.await? > 0 {
+                keys.extend(row.first().cloned());
+            }
+        }
+        Ok(keys)
+    }
+
     /// Inserts the rows that have no conflict. Returns their keys.
     async fn insert_batch(
         &mut self,

@@ -24,7 +24,7 @@ fn of_customer(customer: &Option<CustomerId>) -> Option<Filter> {
 }
 
 /// Encodes a currency as its code.
-enum Code {}
+pub(super) enum Code {}
 
 impl ColumnCodec<Currency> for Code {
     const TYPE: Type = Type::Text;

@@ -10,6 +10,7 @@ mod provisioning;
 mod registry;
 mod shared;
 mod stacks;
+mod usage;
 
 use core_domain::kernel::for_each_record;
 

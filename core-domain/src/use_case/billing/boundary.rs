@@ -69,7 +69,8 @@ impl Boundary<'_> {
     }
 
     async fn end(&self, uow: &mut dyn UnitOfWork, book: CustomerBook) -> Result<()> {
-        cancellation::end(self.cx, &self.scope, uow, book, &self.seen, None).await?;
+        let (cx, scope, billing) = (self.cx, &self.scope, self.billing);
+        cancellation::end(cx, scope, uow, billing, book, &self.seen, None).await?;
         Ok(())
     }
 

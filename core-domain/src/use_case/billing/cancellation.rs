@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::Billing;
 use super::book::CustomerBook;
 use super::subscription::live_or_last;
-use super::{invoice_state, operation, subscription_state};
+use super::{invoice_state, operation, subscription_state, usage_invoice};
 use crate::access::{BillingScope, Covers, CustomerScope};
 use crate::billing::{Subscription, SubscriptionEvent, SubscriptionStatus};
 use crate::kernel::{
@@ -99,7 +99,7 @@ pub(super) async fn cancel(
     );
     let book = CustomerBook::open(uow, &seen.customer_id, now).await?;
     if cancellation.immediately || !has_period {
-        return end(cx, scope, uow, book, seen, cancellation.reason).await;
+        return end(cx, scope, uow, billing, book, seen, cancellation.reason).await;
     }
     if seen.cancel_at_period_end {
         return Ok(seen.clone());
@@ -110,11 +110,12 @@ pub(super) async fn cancel(
     subscription_state::replace(cx, scope, uow, &book, seen, next, action).await
 }
 
-/// Ends a subscription at the instant of the book.
+/// Ends a subscription at the instant of the book, and invoices the usage that has waited for that.
 pub(super) async fn end(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
+    billing: &Billing,
     mut book: CustomerBook,
     seen: &Stored<Subscription>,
     reason: Option<Reason>,
@@ -124,6 +125,7 @@ pub(super) async fn end(
     next.end(reason, book.now);
     let event = SubscriptionEvent::Cancel;
     let stored = subscription_state::apply(cx, scope, uow, &book, seen, next, event).await?;
+    usage_invoice::invoice(cx, uow, billing, &mut book, &stored).await?;
     book.store(uow).await?;
     Ok(stored)
 }

@@ -119,7 +119,7 @@ async fn end_of(
     });
     if end == End::Now {
         let book = CustomerBook::open(uow, &seen.customer_id, now).await?;
-        cancellation::end(cx, scope, uow, book, &seen, reason.ok()).await?;
+        cancellation::end(cx, scope, uow, billing, book, &seen, reason.ok()).await?;
         return Ok(());
     }
     let cancellation = Cancellation {

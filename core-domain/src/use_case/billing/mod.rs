@@ -31,6 +31,9 @@ pub mod subscription;
 mod subscription_state;
 pub mod trial;
 pub mod upgrade;
+pub mod usage;
+pub mod usage_invoice;
+mod usage_period;
 
 use std::sync::Arc;
 
@@ -55,8 +58,7 @@ impl Billing {
     /// Returns the currency of the book, which is that of all plans.
     #[must_use]
     pub fn currency(&self) -> Currency {
-        let first = self.plans.by_rank().into_iter().next();
-        first.map_or(Currency::USD, |terms| terms.currency)
+        self.plans.currency()
     }
 
     /// Returns the current instant of billing.

@@ -6,7 +6,7 @@ use super::book::CustomerBook;
 use super::invoice_state::NextCollection;
 use super::operation::{self, PaidPrice};
 use super::provider::{AUTHENTICATION_REQUIRED, NO_PAYMENT_METHOD, decline_code};
-use super::{boundary, invoice_state, plan, subscription_state};
+use super::{boundary, invoice_state, plan, subscription_state, usage_invoice};
 use crate::access::{SystemScope, unaudited};
 use crate::billing::{
     AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
@@ -267,6 +267,17 @@ impl<'a> Payment<'a> {
         Ok(())
     }
 
+    /// Invoices the usage that was closed while the subscription was not paid.
+    async fn invoice_usage(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        match self.subscription.clone() {
+            Some(paid) => {
+                let book = &mut self.book;
+                usage_invoice::invoice(self.cx, uow, self.billing, book, &paid).await
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Begins the period of a paused subscription that was paid for.
     async fn resume(
         &mut self,
@@ -277,7 +288,8 @@ impl<'a> Payment<'a> {
         let mut next = seen.edit();
         next.restart_period(operation.at)?;
         next.billed_amount = operation.billed_amount;
-        self.apply(uow, seen, next, SubscriptionEvent::Pay).await
+        self.apply(uow, seen, next, SubscriptionEvent::Pay).await?;
+        self.invoice_usage(uow).await
     }
 
     /// Makes a subscription active whose first invoice was paid.
@@ -332,7 +344,8 @@ impl<'a> Payment<'a> {
                     return Ok(());
                 }
                 self.activate(uow, &seen).await?;
-                self.begin_period_if_over(uow).await
+                self.begin_period_if_over(uow).await?;
+                self.invoice_usage(uow).await
             }
             _ => Ok(()),
         }

@@ -7,6 +7,7 @@ use crate::billing::{
 };
 use crate::kernel::{Error, Result};
 use crate::port::UnitOfWork;
+use crate::use_case::shared::usage;
 
 /// The kind of record that a missing price is reported as.
 const PRICE: &str = "price";
@@ -68,15 +69,7 @@ pub(super) async fn version(
     tier: PlanTier,
     version: u32,
 ) -> Result<PlanTerms> {
-    if let Some(newest) = billing.plans.terms(tier)
-        && newest.version == version
-    {
-        return Ok(newest.clone());
-    }
-    let id = PlanVersion::id_of(tier, version);
-    let stored = unowned_records::<PlanVersion>(uow).find(&id).await?;
-    let terms = stored.and_then(|stored| stored.terms());
-    terms.ok_or_else(|| Error::Internal(format!("the plan version {id} is missing")))
+    usage::plan_terms(uow, &billing.plans, tier, version).await
 }
 
 /// Returns the newest terms with this price, which customers can choose, and the interval of the price. The price of an

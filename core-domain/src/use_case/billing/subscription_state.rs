@@ -1,6 +1,7 @@
 //! Changes of a subscription's status, and what follows from them for the platform.
 
 use super::book::CustomerBook;
+use super::usage_period;
 use crate::access::{Covers, audited, unowned_records};
 use crate::billing::{
     Invoice, InvoiceQuery, InvoiceStatus, PlanTier, Subscription, SubscriptionEvent,
@@ -87,6 +88,7 @@ async fn follow(
     let Some(platform) = &subscription.platform_id else {
         return Ok(());
     };
+    usage_period::follow(uow, subscription, book.now).await?;
     let tier = match subscription.status.grants_tier() {
         true => subscription.tier,
         false => PlanTier::Free,

@@ -10,6 +10,7 @@ use crate::access::{
     OperatorScope, PlatformAccess, PlatformScope, PlatformWriter, audited, authorize_operator,
     ensure_room_unless_operator,
 };
+use crate::billing::usage::LimitedObject;
 use crate::kernel::{
     Context, CustomDomainId, DeletedFilter, Error, IllegalTransition, JobId, ListQuery, Machine,
     Page, Record, Result, StoreError, Stored, TOKEN_LENGTH, UnixSeconds, permission, secret_token,
@@ -21,6 +22,7 @@ use crate::registry::{
     CustomDomainStatus, UpdateCustomDomain,
 };
 use crate::use_case::provisioning::enqueue;
+use crate::use_case::shared::quota;
 
 /// Creates a custom domain, unless the platform already has it, and queues the job that proves its ownership and serves
 /// it.
@@ -33,6 +35,7 @@ use crate::use_case::provisioning::enqueue;
 /// - `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones.
 /// - `VALIDATION_ERROR` if the hostname can never be verified.
 /// - `LIMIT_REACHED` if the platform has its maximum number of custom domains, or if too many jobs are queued.
+/// - `QUOTA_EXCEEDED` if its plan allows no more custom domains.
 pub async fn add(
     cx: &Context,
     scope: &PlatformScope<permission::DomainWrite>,
@@ -72,6 +75,7 @@ pub async fn add(
 /// - `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones.
 /// - `VALIDATION_ERROR` if the hostname can never be verified.
 /// - `LIMIT_REACHED` if the platform has its maximum number of custom domains, or if too many jobs are queued.
+/// - `QUOTA_EXCEEDED` if its plan allows no more custom domains.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<permission::DomainWrite>,
@@ -102,6 +106,7 @@ async fn insert(
     let message =
         "The platform has reached its maximum number of custom domains. Delete one first.";
     ensure_room_unless_operator(cx, domains, &existing, limit, message).await?;
+    quota::ensure_room(cx, scope, uow, LimitedObject::CustomDomains).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let now = uow.now().await?;
     let domain = CustomDomain::create(id, scope.id(), command, &random, job, now);

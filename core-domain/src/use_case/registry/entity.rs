@@ -9,6 +9,7 @@ use super::provision::record_queued;
 use super::removal_plan::{Deletion, ensure_no_children, plan_deletion, resources_of};
 use super::{feature_state, resource, workspace_stack};
 use crate::access::{Batches, PlatformAccess, PlatformScope, audited, ensure_room_unless_operator};
+use crate::billing::usage::LimitedObject;
 use crate::kernel::{
     Bounded, Context, EntityId, Error, JobId, ListQuery, Machine, Page, Result, Stored, permission,
 };
@@ -18,6 +19,7 @@ use crate::registry::{
     Resource, UpdateEntity, child_depth,
 };
 use crate::use_case::provisioning::enqueue;
+use crate::use_case::shared::quota;
 
 /// Creates an entity.
 ///
@@ -28,6 +30,7 @@ use crate::use_case::provisioning::enqueue;
 /// - `CONFLICT` if the parent is on the lowest level.
 /// - `INVALID_STATE` if the parent or an entity above it is suspended.
 /// - `LIMIT_REACHED` if the platform has its maximum number of entities.
+/// - `QUOTA_EXCEEDED` if its plan allows no more entities.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<permission::EntityWrite>,
@@ -47,6 +50,7 @@ pub async fn create(
     let limit = cx.limits.entities_per_platform;
     let message = "The platform has reached its maximum number of entities. Delete one first.";
     ensure_room_unless_operator(cx, entities, &existing, limit, message).await?;
+    quota::ensure_room(cx, scope, uow, LimitedObject::Entities).await?;
     insert(cx, scope.writer(), uow, depth, command).await
 }
 

@@ -1,5 +1,7 @@
 //! Workspace stacks: creates and lists them, activates template versions, creates apps, and deactivates stacks.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -10,9 +12,10 @@ use super::jobs::{
 };
 use super::{entity_tree, feature_state};
 use crate::access::{
-    AuditEvent, Batches, PlatformAccess, PlatformScope, PlatformWriter, audited,
+    AuditEvent, Batches, PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited,
     ensure_room_unless_operator,
 };
+use crate::billing::usage::LimitedObject;
 use crate::kernel::{
     Code, Context, EntityId, Environment, Error, IllegalTransition, JobId, Line, ListQuery,
     Machine, Name, Page, PlatformId, Result, StackId, StoreError, Stored, permission,
@@ -28,6 +31,7 @@ use crate::stacks::{
     VersionStatus, parts_of_app,
 };
 use crate::use_case::provisioning::{enqueue, enqueue_child};
+use crate::use_case::shared::quota;
 use crate::use_case::stacks::{template, version};
 
 /// Creates the record of a workspace stack of an entity. Nothing is provisioned. If the stack is the new default, the
@@ -60,7 +64,10 @@ pub async fn create(
 /// Checks that the entity can have another stack.
 ///
 /// # Errors
-/// `LIMIT_REACHED` if the entity has its maximum number of workspace stacks. Operators have no limit.
+/// - `LIMIT_REACHED` if the entity has its maximum number of workspace stacks.
+/// - `QUOTA_EXCEEDED` if the plan of the platform allows no more stacks.
+///
+/// Operators have no limit.
 pub(super) async fn ensure_room_for_stack(
     cx: &Context,
     scope: &PlatformAccess,
@@ -71,7 +78,8 @@ pub(super) async fn ensure_room_for_stack(
     let stacks = scope.records::<WorkspaceStack>(uow);
     let limit = cx.limits.workspace_stacks_per_entity;
     let message = "The entity has reached its maximum number of workspace stacks.";
-    ensure_room_unless_operator(cx, stacks, &of_tenant, limit, message).await
+    ensure_room_unless_operator(cx, stacks, &of_tenant, limit, message).await?;
+    quota::ensure_room(cx, scope, uow, LimitedObject::Stacks).await
 }
 
 /// Clears the flag `isDefault` of the entity's default stack.
@@ -132,6 +140,26 @@ pub async fn get(
     scope.records::<WorkspaceStack>(uow).get(stack).await
 }
 
+/// Returns the names of those workspace stacks of a platform that exist, by id.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn names(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    ids: &[&str],
+) -> Result<BTreeMap<StackId, Name>> {
+    let Some(platform) = SystemScope::new().platform(uow, platform).await? else {
+        return Ok(BTreeMap::new());
+    };
+    let stacks = platform
+        .records::<WorkspaceStack>(uow)
+        .get_many(ids)
+        .await?;
+    let name = |stack: Stored<WorkspaceStack>| (stack.id.clone(), stack.name.clone());
+    Ok(stacks.into_iter().map(name).collect())
+}
+
 /// Removes the stacks of an entity that is deleted in a cascade.
 pub(super) async fn remove_all_of(
     cx: &Context,
@@ -178,6 +206,7 @@ pub struct ActivateStack {
 /// - `CONFLICT` if the definition of the version is invalid, because it was published before definitions were checked.
 /// - `CONFLICT` if another version of one of its features is active, or if a name at the provider is taken.
 /// - `LIMIT_REACHED` if the entity has its maximum number of stacks, or if too many jobs are queued.
+/// - `QUOTA_EXCEEDED` if the plan of the platform allows no more stacks.
 pub async fn activate(
     cx: &Context,
     scope: &PlatformScope<permission::JobCreate>,

@@ -1,5 +1,5 @@
 //! Use cases for the records that all services share: audit seals, the outbox, mail, stored responses, maintenance
-//! leases and webhooks.
+//! leases, webhooks and metered usage.
 
 mod dry_run;
 mod due_queue;
@@ -7,8 +7,10 @@ mod idempotency;
 mod mail;
 mod maintenance_lease;
 mod outbox;
+pub mod quota;
 mod seal;
 mod sweep;
+pub mod usage;
 pub mod webhook;
 
 pub use dry_run::record_dry_run;

@@ -1,8 +1,10 @@
-//! Step 4: writes one log entry per request, when its response has ended or the client has disconnected.
+//! Step 4: writes one log entry per request, when its response has ended or the client has disconnected. At the same time
+//! the request is metered, unless the gateway has refused it.
 //!
 //! The entry contains no text of the client except the method and the request id, whose format is restricted.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use http::{Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 
 use crate::gateway::exchange::Exchange;
+use crate::gateway::usage_meter::UsageMeter;
 use crate::kernel::{Body, BoxError};
 
 /// The logged status if the client disconnected before the response. nginx uses the same number.
@@ -24,16 +27,20 @@ pub(super) struct AccessLogEntry {
     bytes: u64,
     ended: bool,
     broken: bool,
+    refused: bool,
+    meter: Option<Arc<dyn UsageMeter>>,
 }
 
 impl AccessLogEntry {
-    pub(super) fn begin(exchange: Exchange) -> Self {
+    pub(super) fn begin(exchange: Exchange, meter: Option<Arc<dyn UsageMeter>>) -> Self {
         Self {
             exchange,
             status: CLIENT_CLOSED_REQUEST,
             bytes: 0,
             ended: false,
             broken: false,
+            refused: false,
+            meter,
         }
     }
 
@@ -45,12 +52,22 @@ impl AccessLogEntry {
         refused: bool,
     ) -> Response<Body> {
         self.status = response.status().as_u16();
+        self.refused = refused;
         if refused {
             self.ended = true;
             return response;
         }
         self.ended = response.body().is_end_stream();
         response.map(|inner| Body::new(LoggedBody { inner, entry: self }))
+    }
+
+    /// Counts the request for the platform of its caller.
+    fn meter(&self) {
+        let caller = self.exchange.caller.as_ref();
+        let platform = caller.and_then(|caller| caller.platform_id());
+        if let (Some(meter), Some(platform), false) = (&self.meter, platform, self.refused) {
+            meter.count(platform, self.bytes);
+        }
     }
 
     fn outcome(&self) -> &'static str {
@@ -75,6 +92,7 @@ fn millis(time: Duration) -> f64 {
 
 impl Drop for AccessLogEntry {
     fn drop(&mut self) {
+        self.meter();
         let exchange = &self.exchange;
         tracing::info!(
             target: "core::gateway",

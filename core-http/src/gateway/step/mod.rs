@@ -10,7 +10,7 @@
 //! | 1 security headers | | [`answer_headers`] |
 //! | 2 errors | | [`errors`]: panics and refusals become envelopes |
 //! | 3 request id | [`Exchange::begin`] | [`answer_headers`] |
-//! | 4 log | [`access_log`]: an entry, written when it is dropped | counts the bytes of the body |
+//! | 4 log, metering | [`access_log`]: an entry, written when it is dropped | counts the bytes of the body |
 //! | 5 time | [`Exchange::begin`] | [`timing`] |
 //! | 6 rate limit | [`rate_limit`] | [`rate_limit`] |
 //! | 7 CORS | [`CorsPolicy`](crate::kernel::admission::cors::CorsPolicy): responds to preflights | [`answer_headers`] |
@@ -18,7 +18,7 @@
 //! | | [`framing`] and [`headers`]: refuse ambiguous requests and remove forbidden headers | |
 //! | | [`cross_origin`] | |
 //! | 9 authentication | [`authenticate`] | |
-//! | 10 suspension | [`Steps::authenticate_and_proxy`] | |
+//! | 10 suspension, quota | [`Steps::authenticate_and_proxy`] | |
 
 mod access_log;
 mod answer_headers;
@@ -31,8 +31,10 @@ mod trace;
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Clock, Code, Entropy};
+use core_domain::billing::Metric;
+use core_domain::kernel::{Caller, Clock, Code, Entropy, Error, SuiteService};
 use http::{Request, Response};
+use serde_json::json;
 use tracing::Instrument;
 
 use self::access_log::AccessLogEntry;
@@ -43,6 +45,7 @@ use super::exchange::{Exchange, Outcome};
 use super::proxy::Proxy;
 use super::refusal::Refusal;
 use super::session_cache::SessionCache;
+use super::usage_meter::UsageMeter;
 use super::{framing, headers};
 use crate::kernel::admission::rate_limit::{RateDecision, RateLimits};
 use crate::kernel::{Body, Draining, PeerAddr, Stopping};
@@ -54,6 +57,7 @@ pub(crate) struct Steps {
     pub(crate) rates: RateLimits,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) meter: Option<Arc<dyn UsageMeter>>,
     pub(crate) sessions: Arc<SessionCache>,
     pub(crate) proxy: Proxy,
 }
@@ -61,7 +65,7 @@ pub(crate) struct Steps {
 impl Steps {
     /// Responds to a request.
     pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
-        let mut entry = AccessLogEntry::begin(self.exchange(&request));
+        let mut entry = AccessLogEntry::begin(self.exchange(&request), self.meter.clone());
         let answer_headers = CommonHeaders::of(&request, &self.settings);
         // Services trust the extensions of a request. All of them are removed, except those about the shutdown of the
         // server.
@@ -158,6 +162,7 @@ impl Steps {
                 "This platform has been suspended.",
             ));
         }
+        self.ensure_not_exhausted(&identity.caller, exchange)?;
         let draining = request.extensions().get::<Draining>().cloned();
         let (caller, presented) = (Arc::clone(&identity.caller), identity.credential.take());
         let answered = self.proxy.answer(request, Some(identity), exchange);
@@ -172,5 +177,32 @@ impl Steps {
             caller,
         };
         Ok(response.map(|body| event_stream::limit_lifetime(body, lifetime)))
+    }
+
+    /// Refuses a request of a platform whose plan includes no more requests. Requests to IAM and billing always pass, so
+    /// that people can sign in and choose a plan.
+    fn ensure_not_exhausted(&self, caller: &Caller, exchange: &Exchange) -> Result<(), Refusal> {
+        let exempt = [SuiteService::Iam, SuiteService::Billing];
+        if exchange
+            .service()
+            .is_some_and(|service| exempt.contains(&service))
+        {
+            return Ok(());
+        }
+        let (Some(meter), Some(platform)) = (&self.meter, caller.platform_id()) else {
+            return Ok(());
+        };
+        let Some(exhausted) = meter.exhausted(platform) else {
+            return Ok(());
+        };
+        let details = json!({
+            "metric": Metric::Requests.as_str(), "used": exhausted.used, "limit": exhausted.limit,
+        });
+        Err(Refusal::from(Error::Refused {
+            code: Code::QuotaExceeded,
+            message: "The plan includes no more requests in this period. Choose a higher plan."
+                .to_owned(),
+            details,
+        }))
     }
 }

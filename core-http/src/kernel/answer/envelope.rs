@@ -216,6 +216,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NotAllowedToDeleteMember
         | Code::UnauthorizedSession => StatusCode::UNAUTHORIZED,
         Code::Forbidden
+        | Code::QuotaExceeded
         | Code::HostnameReserved
         | Code::StepUpRequired
         | Code::MissingOrNullOrigin

@@ -9,9 +9,12 @@ mod interruptions;
 mod model;
 mod payment_methods;
 mod platforms;
+mod quotas;
 mod renewals;
 mod subscriptions;
 mod ticks;
+mod usage;
+mod usage_periods;
 
 use core_domain::kernel::Clock;
 use serde_json::Value;

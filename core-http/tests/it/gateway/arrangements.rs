@@ -62,6 +62,7 @@ impl Arrangement {
             limiter: Arc::clone(&app.limiter),
             clock: Arc::clone(&app.clock),
             entropy: Arc::clone(&app.entropy),
+            meter: None,
         };
         let config = GatewayConfig {
             service_key: Some(Secret::new(SERVICE_KEY)),

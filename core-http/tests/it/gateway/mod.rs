@@ -13,6 +13,7 @@ mod forwarding;
 mod framing;
 mod limits;
 mod logging;
+mod metering;
 mod over_http;
 mod paths;
 mod reference;

@@ -123,6 +123,7 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
         limiter: Arc::new(MemoryRateLimiter::new()),
         clock: manual_clock(),
         entropy: Arc::new(SeededEntropy::new(1)),
+        meter: None,
     };
     Gateway::new(config(), ports).unwrap()
 }

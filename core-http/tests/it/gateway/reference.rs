@@ -53,6 +53,7 @@ async fn gateway(world: &World) -> (Gateway, Server) {
         limiter: Arc::clone(&app.limiter),
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
+        meter: None,
     };
     let config = GatewayConfig {
         service_key: Some(Secret::new(SERVICE_KEY)),

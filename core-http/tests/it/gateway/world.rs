@@ -14,7 +14,7 @@ use core_domain::port::RateLimiter;
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_http::gateway::{
     Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, RouteClasses,
-    Upstream, UpstreamError, Upstreams,
+    Upstream, UpstreamError, Upstreams, UsageMeter,
 };
 use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, bytes_body, empty_body};
 use futures_util::future::BoxFuture;
@@ -208,6 +208,21 @@ impl World {
         limiter: Arc<dyn RateLimiter>,
         routes: Option<Arc<dyn RouteClasses>>,
     ) -> Self {
+        Self::with_all_ports(config, limiter, routes, None)
+    }
+
+    /// Creates a gateway that meters requests.
+    pub(super) fn with_meter(meter: Arc<dyn UsageMeter>) -> Self {
+        let limiter = Arc::new(MemoryRateLimiter::new());
+        Self::with_all_ports(config(), limiter, None, Some(meter))
+    }
+
+    fn with_all_ports(
+        config: GatewayConfig,
+        limiter: Arc<dyn RateLimiter>,
+        routes: Option<Arc<dyn RouteClasses>>,
+        meter: Option<Arc<dyn UsageMeter>>,
+    ) -> Self {
         captured::start();
         let clock = manual_clock();
         let iam = Arc::new(FakeIam::default());
@@ -236,6 +251,7 @@ impl World {
             limiter,
             clock: Arc::clone(&clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
+            meter,
         };
         Self {
             gateway: Gateway::new(config, ports).unwrap(),
@@ -265,6 +281,7 @@ impl World {
             limiter: Arc::new(MemoryRateLimiter::new()),
             clock: Arc::clone(&world.clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
+            meter: None,
         };
         Gateway::new(config, ports).unwrap_err().to_string()
     }

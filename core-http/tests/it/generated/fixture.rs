@@ -475,6 +475,9 @@ impl Fixture {
             ("subscriptionId", subscription.id()),
             ("invoiceId", subscription.text("latestInvoiceId").to_owned()),
         ]);
+        // A stack without usage, unless the platform has one.
+        let stack = self.ids.entry("stackId");
+        stack.or_insert_with(|| "a-stack".to_owned());
     }
 
     /// Adds organizations, memberships, invitations and tokens, of the platform and of persons.

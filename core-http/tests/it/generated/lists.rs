@@ -1,11 +1,13 @@
 //! Paging through lists: complete walks, limits, and cursors.
 
+use std::time::Duration;
+
 use core_domain::kernel::Clock;
 use serde_json::{Value, json};
 
 use super::fixture::{Case, Fixture, for_each_endpoint};
 use super::samples::samples;
-use crate::world::{World, operator, platform_path};
+use crate::world::{World, merged, operator, platform_path, usage_event};
 
 /// Returns whether the endpoint takes this parameter.
 pub(super) fn takes(case: &Case, parameter: &str) -> bool {
@@ -75,6 +77,24 @@ pub(super) async fn add_records(case: &Case) {
                 let changed = world.billing.post(&operator(), path, body).await;
                 // A second round changes nothing more.
                 assert!(changed.is_success() || changed.code() == "TIER_UNCHANGED");
+            }
+        }
+        "listUsageEntities" => {
+            let platform = &case.fixture.ids["platformId"];
+            for tenant in ["one", "two", "three"].map(|name| format!("{name}-{round}")) {
+                let event = usage_event(platform, &tenant, "requests", 1);
+                let event = merged(event, json!({ "tenantId": tenant }));
+                let _ = world.report_usage(vec![event]).await.expect(200);
+            }
+        }
+        "listUsageHistory" => {
+            let platform = &case.fixture.ids["platformId"];
+            let now = world.clock.now();
+            for days in [0, 10, 20, 30] {
+                let time = now.minus(Duration::from_secs(days * 24 * 60 * 60));
+                let event = usage_event(platform, &format!("{days}-{round}"), "requests", 1);
+                let event = merged(event, json!({ "time": time }));
+                let _ = world.report_usage(vec![event]).await.expect(200);
             }
         }
         "listStackVersions" => {
@@ -190,7 +210,7 @@ async fn every_list_can_be_paged_through_without_gaps_or_repetitions() {
         true
     })
     .await;
-    assert_eq!(checked, 30);
+    assert_eq!(checked, 32);
 }
 
 /// Returns the maximum of the `limit` parameter; `None` if its schema has no maximum.
@@ -266,5 +286,5 @@ async fn a_cursor_is_only_valid_for_its_own_list() {
         }
         fixture = case.fixture;
     }
-    assert_eq!(cursors.len(), 30);
+    assert_eq!(cursors.len(), 32);
 }

@@ -62,7 +62,7 @@ async fn an_api_key_needs_the_permission_of_the_endpoint_and_no_other() {
         true
     })
     .await;
-    assert_eq!(checked, 126);
+    assert_eq!(checked, 133);
 }
 
 /// Sends a request with the service key for a member, with headers that claim the rights of an owner and operator.

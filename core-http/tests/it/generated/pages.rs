@@ -146,7 +146,7 @@ async fn endpoints_that_are_not_pages_never_return_html() {
         true
     })
     .await;
-    assert_eq!(checked, 276);
+    assert_eq!(checked, 284);
 }
 
 fn is_html(answer: &Answer) -> bool {

@@ -230,17 +230,12 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/account/api-keys/delete"),
     // provisioning
     ("POST", "/api/v1/provision/platform/reconcile"),
+    // billing
+    ("POST", "/internal/usage/events"),
 ];
 
-/// Documented routes that do not exist yet: metered usage, the portal, and the overview for operators.
-const MISSING: [&str; 10] = [
-    "/usage/current",
-    "/usage/history",
-    "/usage/entities",
-    "/usage/daily",
-    "/usage/alerts",
-    "/usage-summary",
-    "/platforms/{platformId}/stacks/{stackId}/usage",
+/// Documented routes that do not exist yet: the portal, and the invoices and the overview for operators.
+const MISSING: [&str; 3] = [
     "/portal",
     "/operator/invoices/generate",
     "/operator/overview",

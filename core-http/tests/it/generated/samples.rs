@@ -291,6 +291,15 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("cancelSubscriptionById", Admin).using(SUBSCRIPTION),
         sample("listInvoices", Member).query("platformId={platformId}"),
         sample("getInvoice", Member),
+        sample("getCurrentUsage", Member).query("platformId={platformId}"),
+        sample("listUsageHistory", Member).query("platformId={platformId}"),
+        sample("listUsageEntities", Member).query("platformId={platformId}"),
+        sample("getDailyUsage", Member)
+            .query("platformId={platformId}&from=2026-11-01&to=2026-11-30"),
+        sample("listUsageAlerts", Member).query("platformId={platformId}"),
+        sample("getUsageSummary", Member).query("platformId={platformId}"),
+        sample("getStackUsage", Member),
+        sample("ingestUsage", Operator),
         sample("grantCredit", Operator).body(r#"{"expiresAt": null}"#),
         sample("overrideSubscription", Operator)
             .using(SUBSCRIPTION)

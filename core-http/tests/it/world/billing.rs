@@ -13,6 +13,7 @@ use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::due::{DueCustomers, queue_due};
 use core_domain::use_case::billing::follow::follow_platforms;
+use core_domain::use_case::billing::usage_invoice::close_usage;
 use serde_json::{Value, json};
 
 use super::{Answer, World, operator};
@@ -103,6 +104,7 @@ impl World {
         for _ in 0..100 {
             self.run_timers().await;
             self.run_jobs().await;
+            close_usage(&cx, store, &self.billing_parts).await.unwrap();
             let due = self.queue_billing().await;
             if due.running == 0 {
                 return due;

@@ -22,6 +22,7 @@ mod seals;
 mod second_factors;
 pub(crate) mod server;
 mod stores;
+mod usage;
 mod webhooks;
 
 use std::any::Any;
@@ -70,6 +71,7 @@ pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_bo
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
 pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
 pub(crate) use stores::{ExchangeableStore, on_every_store};
+pub(crate) use usage::{merged, usage_event};
 pub(crate) use webhooks::{WEBHOOKS, reply_with_status, webhooks_of};
 
 /// The base URL of IAM, and the origin of its pages.

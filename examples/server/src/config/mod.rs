@@ -135,6 +135,7 @@ impl Config {
                 format!("must not be on when the server is reachable at {bind}"),
             ));
         }
+        options.settings.limits.enforce_quotas |= options.billing_enforce_quotas;
         options.settings.check().map_err(ConfigError::Setting)?;
         if let Some(mailbox) = &options.mail_from {
             sender(mailbox)?;

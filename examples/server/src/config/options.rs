@@ -209,6 +209,10 @@ pub(crate) struct Options {
     /// Accept test cards as payment, on an address that is not loopback. The money is simulated [default: false].
     #[arg(long, env = "ALLOW_SIMULATED_PAYMENTS", action = ArgAction::Set, default_value = "false", global = true)]
     pub(crate) allow_simulated_payments: bool,
+    /// Refuse stacks, domains and entities above the limits of the plan, and requests above those that a trial or the
+    /// tier `free` includes [default: false].
+    #[arg(long, env = "BILLING_ENFORCE_QUOTAS", action = ArgAction::Set, default_value = "false", global = true)]
+    pub(crate) billing_enforce_quotas: bool,
     /// The log filter in the syntax of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
     #[arg(long, env = "RUST_LOG", default_value = "info", global = true)]
     pub(crate) log_level: String,

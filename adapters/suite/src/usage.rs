@@ -1,0 +1,262 @@
+//! Metered usage of the host program, and that of the gateway.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use core_domain::access::authorize_operator;
+use core_domain::billing::Metric;
+use core_domain::billing::usage::{
+    IngestUsage, IngestedUsage, MAX_EVENTS, NewUsageEvent, UsageKey,
+};
+use core_domain::kernel::{Clock, Context, Entropy, Error, PlatformId, Result, hex};
+use core_domain::port::{Mode, Store, transact_in};
+use core_domain::use_case::billing::Billing;
+use core_domain::use_case::shared::usage;
+use core_http::gateway::{ExhaustedRequests, UsageMeter};
+use tokio::sync::watch;
+
+use crate::background_task::{BackgroundTask, wait_for_grace};
+
+/// Time between two reports of the gateway.
+const FLUSH_EVERY: Duration = Duration::from_secs(10);
+
+/// The program that reports the usage of the gateway.
+const SOURCE: &str = "gateway";
+
+/// Reports usage of platforms from the host program.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    store: Arc<dyn Store>,
+    billing: Arc<Billing>,
+    cx: Context,
+}
+
+impl Usage {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        billing: Arc<Billing>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        Self {
+            store,
+            billing,
+            cx: Context::system(entropy),
+        }
+    }
+
+    /// Stores at most 1,000 events and adds them to the sums. Each event counts once, however often it is reported. The
+    /// result has the outcome of each event.
+    ///
+    /// # Errors
+    /// - `VALIDATION_ERROR` if the batch is empty or has more than 1,000 events, or an event breaks a rule. No event is
+    ///   stored.
+    /// - `CONFLICT` if a sum would exceed 63 bits. No event is stored.
+    pub async fn report(&self, events: Vec<NewUsageEvent>) -> Result<IngestedUsage> {
+        let scope = authorize_operator(&self.cx)?;
+        let (store, plans) = (self.store.as_ref(), &self.billing.plans);
+        usage::ingest(&self.cx, &scope, store, plans, IngestUsage { events }).await
+    }
+
+    /// Returns the exhausted quota of requests of a platform, if it has one and has used it up.
+    async fn exhausted(&self, platform: &PlatformId) -> Result<Option<ExhaustedRequests>> {
+        let plans = &self.billing.plans;
+        let used = transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
+            Box::pin(async move { usage::exhausted_requests(uow, plans, platform).await })
+        });
+        let used = used.await?;
+        Ok(used.map(|price| ExhaustedRequests {
+            used: price.quantity,
+            limit: price.price.included,
+        }))
+    }
+}
+
+/// The usage of a platform since the last report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    counts: HashMap<PlatformId, Counts>,
+    exhausted: HashMap<PlatformId, ExhaustedRequests>,
+}
+
+/// Counts requests and bytes of platforms at the gateway, in memory.
+#[derive(Debug, Default)]
+pub(crate) struct GatewayMeter(Mutex<State>);
+
+impl GatewayMeter {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_counts(&self) -> BTreeMap<PlatformId, Counts> {
+        std::mem::take(&mut self.state().counts)
+            .into_iter()
+            .collect()
+    }
+
+    fn exhausted_platforms(&self) -> Vec<PlatformId> {
+        self.state().exhausted.keys().cloned().collect()
+    }
+
+    fn set_exhausted(&self, platform: PlatformId, exhausted: Option<ExhaustedRequests>) {
+        let mut state = self.state();
+        match exhausted {
+            Some(exhausted) => state.exhausted.insert(platform, exhausted),
+            None => state.exhausted.remove(&platform),
+        };
+    }
+}
+
+impl UsageMeter for GatewayMeter {
+    fn count(&self, platform: &PlatformId, response_bytes: u64) {
+        let mut state = self.state();
+        // Copies the id only for the first request after a report.
+        if let Some(counts) = state.counts.get_mut(platform) {
+            counts.add(response_bytes);
+        } else {
+            let counts = state.counts.entry(platform.clone()).or_default();
+            counts.add(response_bytes);
+        }
+    }
+
+    fn exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests> {
+        self.state().exhausted.get(platform).copied()
+    }
+}
+
+impl Counts {
+    const fn add(&mut self, bytes: u64) {
+        self.requests = self.requests.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// The background task that reports the counts of the gateway.
+pub(crate) struct GatewayReporter {
+    pub(crate) meter: Arc<GatewayMeter>,
+    pub(crate) usage: Usage,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// `true` if the gateway refuses platforms that have exhausted their requests.
+    pub(crate) enforces_quotas: bool,
+}
+
+/// The reports of one process. The id of an event names the process and the report, so that a repeated delivery counts
+/// once.
+struct Reports {
+    process: String,
+    window: u64,
+    /// Events that are not stored yet. They keep their ids until they are.
+    pending: Vec<NewUsageEvent>,
+}
+
+impl GatewayReporter {
+    /// Starts reporting on the current tokio runtime. After a stop, it reports the last counts and ends. A store that
+    /// does not respond delays the stop by at most [`GRACE`](crate::background_task::GRACE).
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| async move {
+            tokio::select! {
+                () = self.run(stopped.clone()) => {}
+                () = wait_for_grace(stopped) => {}
+            }
+        })
+    }
+
+    async fn run(self, mut stopped: watch::Receiver<bool>) {
+        let mut random = [0_u8; 16];
+        self.entropy.fill(&mut random);
+        let mut reports = Reports {
+            process: hex(&random),
+            window: 0,
+            pending: Vec::new(),
+        };
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(FLUSH_EVERY) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+            if let Err(error) = self.flush(&mut reports).await {
+                tracing::warn!(?error, "the usage of the gateway could not be reported");
+            }
+            if *stopped.borrow() {
+                return;
+            }
+        }
+    }
+
+    /// Reports the counts since the last report. While an earlier report is not stored, counting continues in memory.
+    async fn flush(&self, reports: &mut Reports) -> Result<()> {
+        self.send_pending(reports).await?;
+        let counts = self.meter.take_counts();
+        reports.add(&counts, self.clock.as_ref());
+        self.send_pending(reports).await?;
+        if self.enforces_quotas {
+            self.refresh_exhausted(counts.into_keys()).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_pending(&self, reports: &mut Reports) -> Result<()> {
+        while !reports.pending.is_empty() {
+            let first = reports.pending.len().min(MAX_EVENTS);
+            let batch = reports.pending.iter().take(first).cloned().collect();
+            match self.usage.report(batch).await {
+                Ok(_) => {}
+                // The clocks of this machine and the database differ too much. A later attempt would fail as well.
+                Err(error @ Error::Invalid(_)) => {
+                    tracing::warn!(?error, "usage of the gateway was refused and is lost");
+                }
+                Err(error) => return Err(error),
+            }
+            reports.pending.drain(..first);
+        }
+        Ok(())
+    }
+
+    /// Reads again which platforms have exhausted their requests: those that sent some, and those that were exhausted.
+    async fn refresh_exhausted(&self, active: impl Iterator<Item = PlatformId>) -> Result<()> {
+        let known = self.meter.exhausted_platforms();
+        for platform in active.chain(known) {
+            let exhausted = self.usage.exhausted(&platform).await?;
+            self.meter.set_exhausted(platform, exhausted);
+        }
+        Ok(())
+    }
+}
+
+impl Reports {
+    /// Turns counts into events with new ids.
+    fn add(&mut self, counts: &BTreeMap<PlatformId, Counts>, clock: &dyn Clock) {
+        self.window += 1;
+        let time = clock.now();
+        for (platform, counts) in counts {
+            let metrics = [
+                (Metric::Requests, counts.requests),
+                (Metric::EgressBytes, counts.bytes),
+            ];
+            for (metric, quantity) in metrics {
+                let text = format!("gw:{}:{}:{metric}", self.process, self.window);
+                let (Ok(id), Ok(source)) = (UsageKey::parse(&text), UsageKey::parse(SOURCE)) else {
+                    continue;
+                };
+                self.pending.push(NewUsageEvent {
+                    id,
+                    source,
+                    platform_id: platform.clone(),
+                    stack_id: None,
+                    tenant_id: None,
+                    metric: metric.to_string(),
+                    quantity: i64::try_from(quantity).unwrap_or(i64::MAX),
+                    time,
+                    corrects_id: None,
+                });
+            }
+        }
+    }
+}

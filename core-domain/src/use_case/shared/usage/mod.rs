@@ -1,0 +1,13 @@
+//! Metered usage: stores events, adds them up, and keeps the usage periods. These use cases are below those of the
+//! services, so that every service can report usage in its own unit of work.
+
+mod alert;
+mod ingest;
+mod period;
+mod retention;
+mod terms;
+
+pub use ingest::{ingest, ingest_in};
+pub use period::{CurrentPeriod, PeriodBook, current_period, new_period};
+pub use retention::remove_old_events;
+pub use terms::{exhausted_requests, plan_terms, price_list};
