@@ -10,7 +10,7 @@ pub enum ChargeEnd {
     /// The issuer of the card declines the charge.
     Declined {
         /// The code of the error, for example `card_declined`.
-        code: String,
+        error_code: String,
         /// The code of the issuer.
         decline_code: Option<String>,
         /// The advice of the issuer, for example `do_not_try_again`.
@@ -23,9 +23,9 @@ pub enum ChargeEnd {
 }
 
 impl ChargeEnd {
-    pub(crate) fn declined(code: &str, decline_code: &str) -> Self {
+    pub(crate) fn decline(code: &str, decline_code: &str) -> Self {
         Self::Declined {
-            code: code.to_owned(),
+            error_code: code.to_owned(),
             decline_code: Some(decline_code.to_owned()),
             advice_code: None,
         }
@@ -40,11 +40,11 @@ impl ChargeEnd {
                 Some("authentication_required"),
             )),
             Self::Declined {
-                code,
+                error_code,
                 decline_code,
                 advice_code,
             } => {
-                let refusal = Refusal::card(code, decline_code.as_deref());
+                let refusal = Refusal::card(error_code, decline_code.as_deref());
                 Some(match advice_code.as_deref() {
                     Some(advice) => refusal.member("advice_code", advice),
                     None => refusal,
@@ -167,7 +167,7 @@ impl TestCard {
     pub(crate) fn charge_end(&self) -> ChargeEnd {
         match self.charge {
             CardCharge::Paid => ChargeEnd::Paid,
-            CardCharge::Declined => ChargeEnd::declined("card_declined", "generic_decline"),
+            CardCharge::Declined => ChargeEnd::decline("card_declined", "generic_decline"),
             CardCharge::AuthenticationRequired => ChargeEnd::AuthenticationRequired,
         }
     }

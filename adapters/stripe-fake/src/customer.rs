@@ -1,10 +1,11 @@
 //! Operations on customers.
 
 use crate::envelope::{Refusal, Reply};
-use crate::page::{Created, PAGE, page};
+use crate::page::{PAGE, TimeRange, page};
 use crate::params::Params;
+use crate::state::State;
 use crate::state::customer::Customer;
-use crate::state::{State, merge};
+use crate::state::object::merge;
 
 const FIELDS: [&str; 5] = [
     "email",
@@ -26,10 +27,10 @@ pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
 
 pub(crate) fn list(state: &State, params: &Params) -> Reply {
     params.only(&[&PAGE[..], &["email", "created"]].concat())?;
-    let (email, created) = (params.text("email")?, Created::of(params)?);
+    let (email, created) = (params.text("email")?, TimeRange::of_creation(params)?);
     let has_email = |own: &&Customer| email.is_none_or(|email| own.email.as_deref() == Some(email));
     let rows = state.customers.iter().rev().filter(has_email);
-    let rows = rows.filter(|own| created.contains(own.created()));
+    let rows = rows.filter(|own| created.contains(own.created_at()));
     page(
         rows.map(Customer::render).collect(),
         params,

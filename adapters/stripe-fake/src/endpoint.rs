@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::envelope::{Refusal, Reply};
 use crate::params::Params;
 use crate::state::State;
-use crate::webhook::Endpoint;
+use crate::state::endpoint::Endpoint;
 
 pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
     params.only(&["url", "enabled_events", "api_version", "description"])?;
-    let url = params.required("url")?.to_owned();
+    let url = params.require("url")?.to_owned();
     let is_here = url.starts_with("http://127.0.0.1:");
     if !is_here {
         let message = "The fake sends webhooks only to http://127.0.0.1.";

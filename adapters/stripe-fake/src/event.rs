@@ -1,7 +1,7 @@
 //! Operations on events.
 
 use crate::envelope::{Refusal, Reply};
-use crate::page::{Created, PAGE, page};
+use crate::page::{PAGE, TimeRange, page};
 use crate::params::Params;
 use crate::state::State;
 use crate::state::event::Event;
@@ -12,7 +12,7 @@ const LIFETIME: i64 = 30 * 24 * 60 * 60;
 pub(crate) fn list(state: &State, params: &Params) -> Reply {
     params.only(&[&PAGE[..], &["created", "type", "types"]].concat())?;
     let (created, kind, kinds) = (
-        Created::of(params)?,
+        TimeRange::of_creation(params)?,
         params.text("type")?,
         params.texts("types")?,
     );

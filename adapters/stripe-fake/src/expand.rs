@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::envelope::{Refusal, Reply};
 use crate::params::Params;
-use crate::state::{State, embedded_list};
+use crate::state::State;
+use crate::state::object::embedded_list;
 
 /// Maximum depth of an expansion.
 const MAX_LEVELS: usize = 4;
@@ -37,8 +38,8 @@ fn expand_member(state: &State, value: &mut Value, path: &[&str]) -> Option<()> 
         Value::Object(members) => {
             if !members.contains_key(*name) {
                 let id = members.get("id").and_then(Value::as_str)?;
-                let included = included(state, id, name)?;
-                members.insert((*name).to_owned(), included);
+                let added = invoice_member(state, id, name)?;
+                members.insert((*name).to_owned(), added);
             }
             let member = members.get_mut(*name)?;
             if let Some(id) = member.as_str() {
@@ -62,7 +63,7 @@ fn object(state: &State, id: &str) -> Option<Value> {
 }
 
 /// Returns a member of an invoice that is only there if it is expanded.
-fn included(state: &State, invoice: &str, name: &str) -> Option<Value> {
+fn invoice_member(state: &State, invoice: &str, name: &str) -> Option<Value> {
     let invoice = state.invoice(invoice, "").ok()?;
     let intent = invoice.payment_intent.as_ref();
     let intent = intent.and_then(|id| state.payment_intent(id, "").ok());

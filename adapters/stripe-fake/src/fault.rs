@@ -35,7 +35,7 @@ pub enum Fault {
         /// The type of the error, for example `invalid_request_error`.
         kind: &'static str,
         /// The code of the error.
-        code: &'static str,
+        error_code: &'static str,
     },
     /// The request takes effect twice, as if a proxy repeats it. The second response is returned.
     DuplicateRequest,

@@ -14,8 +14,9 @@ use crate::fault::{Fault, FaultQueue, Matcher};
 use crate::journal::{Exchange, Journal, RecordedRequest};
 use crate::limit::{Limiter, RateLimit};
 use crate::pay::settle;
-use crate::server::{Inner, SharedInner, serve};
+use crate::server::serve;
 use crate::settings::Settings;
+use crate::shared::{Inner, SharedInner};
 use crate::state::State;
 use crate::webhook::{self, SignedEvent, signature};
 
@@ -90,7 +91,7 @@ impl FakeStripe {
     pub fn events(&self) -> Vec<SignedEvent> {
         let inner = self.shared.lock();
         let events = inner.state.events.iter();
-        let signed = events.map(|event| inner.state.signed(&event.render().to_string(), ""));
+        let signed = events.map(|event| inner.state.sign_event(&event.render().to_string(), ""));
         signed.collect()
     }
 

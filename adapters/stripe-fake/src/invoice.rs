@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use crate::envelope::{Refusal, Reply};
-use crate::page::{Created, PAGE, page};
+use crate::page::{PAGE, TimeRange, page};
 use crate::params::Params;
 use crate::pay::{cancel_intent, mark_paid};
+use crate::state::State;
 use crate::state::invoice::{Invoice, Line};
+use crate::state::object::{Metadata, merge};
 use crate::state::payment_intent::PaymentIntent;
-use crate::state::{State, merge};
 
 /// The smallest amount that is charged, in minor units.
 const MIN_CHARGE: i64 = 50;
@@ -33,7 +34,7 @@ pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
     params.one_of("collection_method", &["charge_automatically"])?;
     params.one_of("pending_invoice_items_behavior", &["exclude", "include"])?;
     refuse_automatic(params)?;
-    let customer = params.required("customer")?;
+    let customer = params.require("customer")?;
     state.customer(customer, "customer")?;
     let currency = params.text("currency")?.unwrap_or("usd");
     let is_code = currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -65,7 +66,7 @@ pub(crate) fn list(state: &State, params: &Params) -> Reply {
     params.only(&[&PAGE[..], &["customer", "created", "status"]].concat())?;
     let statuses = ["draft", "open", "paid", "uncollectible", "void"];
     let status = params.one_of("status", &statuses)?;
-    let (customer, created) = (params.text("customer")?, Created::of(params)?);
+    let (customer, created) = (params.text("customer")?, TimeRange::of_creation(params)?);
     let rows = state.invoices.iter().rev().filter(|own| {
         customer.is_none_or(|customer| own.customer == customer)
             && status.is_none_or(|status| own.status == status)
@@ -105,8 +106,8 @@ pub(crate) fn add_lines(state: &mut State, id: &str, params: &Params) -> Reply {
     let mut lines = Vec::new();
     for line in &added {
         line.only(&["amount", "description", "metadata"])?;
-        line.required("amount")?;
-        let mut metadata = crate::state::Metadata::new();
+        line.require("amount")?;
+        let mut metadata = Metadata::new();
         merge(&mut metadata, line.pairs("metadata")?);
         lines.push(Line {
             id: state.ids.next("il"),

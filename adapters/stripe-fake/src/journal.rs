@@ -10,7 +10,7 @@ pub struct RecordedRequest {
     /// The path of the request, without the query.
     pub path: String,
     /// The idempotency key; `None` if there is none.
-    pub key: Option<String>,
+    pub idempotency_key: Option<String>,
     /// The status of the response; `None` if no response was sent.
     pub status: Option<u16>,
 }

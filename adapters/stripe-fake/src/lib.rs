@@ -88,6 +88,7 @@ mod router;
 mod server;
 mod settings;
 mod setup_intent;
+mod shared;
 mod state;
 mod webhook;
 

@@ -1,8 +1,7 @@
-//! The fake as a program: `core-stripe-fake [port]`. Its secret key is `sk_test_fake`, and the secret of its webhooks is
-//! `whsec_fake`. Its clock shows the time of this machine.
+//! The fake as a program: `core-stripe-fake [port] [time]`. Its secret key is `sk_test_fake`, and the secret of its
+//! webhooks is `whsec_fake`. Its clock runs from the given time in Unix seconds. Default: 2026-11-01.
 
 use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use core_stripe_fake::{FakeStripe, Settings};
 
@@ -11,27 +10,19 @@ const PORT: u16 = 14021;
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
-    let port = match std::env::args().nth(1) {
-        Some(text) => text.parse().map_err(io::Error::other)?,
-        None => PORT,
-    };
-    let settings = Settings {
-        port,
-        now: now()?,
+    let mut settings = Settings {
+        port: PORT,
         runs: true,
         ..Settings::default()
     };
+    let mut arguments = std::env::args().skip(1);
+    if let Some(port) = arguments.next() {
+        settings.port = port.parse().map_err(io::Error::other)?;
+    }
+    if let Some(time) = arguments.next() {
+        settings.now = time.parse().map_err(io::Error::other)?;
+    }
     let fake = FakeStripe::start_with(settings).await?;
     writeln!(io::stdout(), "{}", fake.base_url())?;
     tokio::signal::ctrl_c().await
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "official clients compare the signatures of webhooks with the clock of this machine"
-)]
-fn now() -> io::Result<i64> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = since.map_err(io::Error::other)?.as_secs();
-    i64::try_from(seconds).map_err(io::Error::other)
 }

@@ -48,15 +48,15 @@ pub(crate) fn page(rows: Vec<Value>, params: &Params, url: &str) -> Reply {
     Ok(json!({"object": "list", "data": data, "has_more": has_more, "url": url}))
 }
 
-/// A range of creation times.
-pub(crate) struct Created {
+/// A range of times in Unix seconds.
+pub(crate) struct TimeRange {
     from: i64,
     /// The end of the range, which it does not include.
     to: i64,
 }
 
-impl Created {
-    pub(crate) fn of(params: &Params) -> Result<Self, Refusal> {
+impl TimeRange {
+    pub(crate) fn of_creation(params: &Params) -> Result<Self, Refusal> {
         let range = params.object("created")?;
         range.only(&["gt", "gte", "lt", "lte"])?;
         let from = match (range.integer("gt")?, range.integer("gte")?) {

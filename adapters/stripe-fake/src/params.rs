@@ -110,7 +110,7 @@ impl Params {
         }
     }
 
-    pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {
+    pub(crate) fn require(&self, name: &str) -> Result<&str, Refusal> {
         self.text(name)?
             .filter(|text| !text.is_empty())
             .ok_or_else(|| {

@@ -6,16 +6,17 @@ use crate::card::TestCard;
 use crate::envelope::{Refusal, Reply};
 use crate::page::{PAGE, page};
 use crate::params::Params;
+use crate::state::State;
+use crate::state::object::merge;
 use crate::state::payment_method::PaymentMethod;
-use crate::state::{State, merge};
 
 pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
     params.only(&["type", "card", "metadata"])?;
-    params.required("type")?;
+    params.require("type")?;
     params.one_of("type", &["card"])?;
     let card = params.object("card")?;
     card.only(&["number", "exp_month", "exp_year", "cvc"])?;
-    let number = card.required("number")?;
+    let number = card.require("number")?;
     let known = TestCard::of_number(number).ok_or_else(|| {
         let message = "Your card number is not the number of a test card.";
         Refusal::new(402, "card_error", message).code("incorrect_number")
@@ -32,7 +33,7 @@ pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
 pub(crate) fn list(state: &State, params: &Params) -> Reply {
     params.only(&[&PAGE[..], &["customer", "type"]].concat())?;
     params.one_of("type", &["card"])?;
-    let customer = params.required("customer")?;
+    let customer = params.require("customer")?;
     state.customer(customer, "customer")?;
     let rows = state.payment_methods.iter().rev();
     let rows = rows.filter(|own| own.customer.as_deref() == Some(customer));
@@ -51,7 +52,7 @@ pub(crate) fn get(state: &mut State, id: &str, params: &Params) -> Reply {
 
 pub(crate) fn attach(state: &mut State, id: &str, params: &Params) -> Reply {
     params.only(&["customer"])?;
-    let customer = params.required("customer")?.to_owned();
+    let customer = params.require("customer")?.to_owned();
     attach_to(state, id, &customer)
 }
 

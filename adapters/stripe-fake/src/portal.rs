@@ -8,7 +8,7 @@ use crate::state::State;
 
 pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
     params.only(&["customer", "return_url", "configuration"])?;
-    let customer = params.required("customer")?;
+    let customer = params.require("customer")?;
     state.customer(customer, "customer")?;
     let origin = state.origin("bps");
     Ok(json!({

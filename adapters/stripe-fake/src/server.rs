@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,13 +18,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::envelope::Refusal;
-use crate::fault::{Fault, FaultQueue, Pace, Silence};
-use crate::journal::{Exchange, Journal, RecordedRequest};
-use crate::limit::Limiter;
+use crate::fault::{Fault, Pace, Silence};
+use crate::journal::{Exchange, RecordedRequest};
 use crate::request::Request;
 use crate::router::{self, Answer};
 use crate::settings::API_VERSION;
-use crate::state::State;
+use crate::shared::{Inner, SharedInner};
 use crate::webhook;
 
 /// Number of pieces of a slow body.
@@ -33,27 +32,6 @@ const PROXY_PAGE: &str =
     "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body></body></html>";
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
-
-/// The state that the lock protects.
-pub(crate) struct Inner {
-    pub(crate) state: State,
-    pub(crate) faults: FaultQueue,
-    pub(crate) limiter: Limiter,
-    pub(crate) journal: Journal,
-}
-
-/// The state that all connections share.
-pub(crate) struct SharedInner(Mutex<Inner>);
-
-impl SharedInner {
-    pub(crate) const fn new(inner: Inner) -> Self {
-        Self(Mutex::new(inner))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A response that is ready to be sent.
 struct RenderedResponse {
@@ -164,8 +142,12 @@ impl Inner {
                 failure(status)
             }
             Fault::KeptServerError { has_effect } => self.fail_kept(request, has_effect),
-            Fault::Refusal { status, kind, code } => {
-                let refusal = Refusal::new(status, kind, "Refused by a fault").code(code);
+            Fault::Refusal {
+                status,
+                kind,
+                error_code,
+            } => {
+                let refusal = Refusal::new(status, kind, "Refused by a fault").code(error_code);
                 refused(&refusal)
             }
             Fault::DuplicateRequest => {
@@ -222,7 +204,7 @@ impl Inner {
         let recorded = RecordedRequest {
             method: request.method.to_string(),
             path: request.path.clone(),
-            key: request.idempotency_key().map(str::to_owned),
+            idempotency_key: request.idempotency_key().map(str::to_owned),
             status: sent.map(|sent| sent.status),
         };
         if let (true, Some(sent)) = (self.state.settings.record_exchanges, sent) {

@@ -4,8 +4,9 @@ use crate::card::TestCard;
 use crate::envelope::{Refusal, Reply};
 use crate::params::Params;
 use crate::payment_method::attach_to;
+use crate::state::State;
+use crate::state::object::merge;
 use crate::state::setup_intent::SetupIntent;
-use crate::state::{State, merge};
 
 pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
     params.only(&[
@@ -49,10 +50,10 @@ pub(crate) fn confirm(state: &mut State, id: &str, params: &Params) -> Reply {
         return Err(Refusal::state(message).code("setup_intent_unexpected_state"));
     }
     let customer = intent.customer.clone();
-    let method = params.required("payment_method")?.to_owned();
+    let method = params.require("payment_method")?.to_owned();
     let attached = match customer {
         Some(customer) => attach_to(state, &method, &customer),
-        None => known(state, &method),
+        None => find_card(state, &method),
     };
     match attached {
         Err(refusal) if refusal.status == 402 => {
@@ -76,7 +77,7 @@ pub(crate) fn confirm(state: &mut State, id: &str, params: &Params) -> Reply {
 }
 
 /// Returns a method that is not attached, unless its card is refused.
-fn known(state: &State, method: &str) -> Reply {
+fn find_card(state: &State, method: &str) -> Reply {
     let card = TestCard::of_method(method);
     let card = card.map_or_else(
         || Ok(state.payment_method(method, "payment_method")?.card),

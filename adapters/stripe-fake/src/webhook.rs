@@ -10,14 +10,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use sha2::Sha256;
 
-use crate::server::SharedInner;
-
-/// A receiver of webhooks.
-pub(crate) struct Endpoint {
-    pub(crate) url: String,
-    /// The types of events. `*` stands for all.
-    pub(crate) kinds: Vec<String>,
-}
+use crate::shared::SharedInner;
+use crate::state::State;
+use crate::state::endpoint::Endpoint;
 
 /// An event as it is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +65,7 @@ pub(crate) async fn send(deliveries: Vec<SignedEvent>) {
     }
 }
 
-impl crate::state::State {
+impl State {
     /// Returns the events that were not yet handed over, for each endpoint that wants them.
     fn new_deliveries(&mut self) -> Vec<SignedEvent> {
         let new = self.handed_over;
@@ -87,12 +82,12 @@ impl crate::state::State {
                 kinds.any(|kind| kind == "*" || *kind == event.kind)
             };
             let endpoints = self.endpoints.iter().filter(wants);
-            endpoints.map(|endpoint| self.signed(&event.render().to_string(), &endpoint.url))
+            endpoints.map(|endpoint| self.sign_event(&event.render().to_string(), &endpoint.url))
         });
         wanted.collect()
     }
 
-    pub(crate) fn signed(&self, body: &str, url: &str) -> SignedEvent {
+    pub(crate) fn sign_event(&self, body: &str, url: &str) -> SignedEvent {
         let body = Bytes::copy_from_slice(body.as_bytes());
         SignedEvent {
             url: url.to_owned(),

@@ -174,7 +174,7 @@ fn a_target_without_test_harness_has_no_unit_tests() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 13);
+    assert_eq!(checked, 14);
 }
 
 /// Parses the minor version of a Rust release: 94 for `1.94` and `1.94.1`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Metadata, Origin};
+use super::object::{Metadata, Origin};
 
 pub(crate) struct Customer {
     pub(crate) id: String,
@@ -31,7 +31,7 @@ impl Customer {
         }
     }
 
-    pub(crate) fn created(&self) -> i64 {
+    pub(crate) fn created_at(&self) -> i64 {
         self.origin.created
     }
 

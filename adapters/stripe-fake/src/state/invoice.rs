@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::customer::Customer;
-use super::{Metadata, Origin, embedded_list};
+use super::object::{Metadata, Origin, embedded_list};
 
 /// Maximum number of lines that an invoice embeds. Further ones are on the pages of its list.
 const EMBEDDED_LINES: usize = 10;

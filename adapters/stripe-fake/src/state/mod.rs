@@ -1,19 +1,21 @@
 //! The objects of the account.
 
 pub(crate) mod customer;
+pub(crate) mod endpoint;
 pub(crate) mod event;
 pub(crate) mod invoice;
+pub(crate) mod object;
 pub(crate) mod payment_intent;
 pub(crate) mod payment_method;
 pub(crate) mod setup_intent;
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::customer::Customer;
+use self::endpoint::Endpoint;
 use self::event::Event;
 use self::invoice::Invoice;
+use self::object::Origin;
 use self::payment_intent::PaymentIntent;
 use self::payment_method::PaymentMethod;
 use self::setup_intent::SetupIntent;
@@ -21,10 +23,6 @@ use crate::clock::{Clock, Ids};
 use crate::envelope::Refusal;
 use crate::idempotency::Keys;
 use crate::settings::Settings;
-use crate::webhook::Endpoint;
-
-/// The text pairs that are attached to an object.
-pub(crate) type Metadata = BTreeMap<String, String>;
 
 /// The objects of the account. Lists are in the order of creation.
 pub(crate) struct State {
@@ -119,27 +117,4 @@ impl State {
         let invoice = self.invoice(id, "invoice")?;
         Ok(invoice.render(self.customer(&invoice.customer, "customer").ok()))
     }
-}
-
-/// The id, time and mode of an object.
-pub(crate) struct Origin {
-    pub(crate) id: String,
-    pub(crate) created: i64,
-    pub(crate) is_live: bool,
-}
-
-/// Changes metadata as a request asks. An empty value removes a pair.
-pub(crate) fn merge(metadata: &mut Metadata, pairs: Vec<(String, String)>) {
-    for (name, value) in pairs {
-        if value.is_empty() {
-            metadata.remove(&name);
-        } else {
-            metadata.insert(name, value);
-        }
-    }
-}
-
-/// Returns a list whose elements are all on one page.
-pub(crate) fn embedded_list(data: Vec<Value>, has_more: bool, url: &str) -> Value {
-    json!({"object": "list", "data": data, "has_more": has_more, "url": url})
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Origin;
+use super::object::Origin;
 
 pub(crate) struct PaymentIntent {
     pub(crate) id: String,

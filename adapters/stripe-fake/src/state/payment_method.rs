@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Metadata, Origin};
+use super::object::{Metadata, Origin};
 use crate::card::{ChargeEnd, TestCard};
 
 pub(crate) struct PaymentMethod {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Metadata, Origin};
+use super::object::{Metadata, Origin};
 
 pub(crate) struct SetupIntent {
     pub(crate) id: String,

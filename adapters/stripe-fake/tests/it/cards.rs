@@ -154,7 +154,7 @@ async fn a_test_decides_the_end_of_charges() {
     world.fake.set_charge_end(
         &method,
         ChargeEnd::Declined {
-            code: "card_declined".to_owned(),
+            error_code: "card_declined".to_owned(),
             decline_code: Some("lost_card".to_owned()),
             advice_code: Some("do_not_try_again".to_owned()),
         },

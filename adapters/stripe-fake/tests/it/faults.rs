@@ -64,7 +64,7 @@ async fn scripted_errors_have_their_status_and_headers() {
         Fault::Refusal {
             status: 403,
             kind: "invalid_request_error",
-            code: "permission",
+            error_code: "permission",
         },
     );
     assert_eq!(world.post(PATH, "").await.failure().2, "permission");
@@ -84,7 +84,7 @@ async fn a_repeated_request_of_a_proxy_has_two_effects_only_without_a_key() {
     world.post(PATH, "").await.object();
     assert_eq!(world.fake.customers(), 2);
     world.fake.inject(post(), Fault::DuplicateRequest);
-    world.keyed("k", PATH, "").await.object();
+    world.post_with_key("k", PATH, "").await.object();
     assert_eq!(world.fake.customers(), 3);
 }
 

@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::world::World;
 
 /// A received webhook: its body and its signature.
-type Received = (Bytes, String);
+type Webhook = (Bytes, String);
 
 /// Starts a receiver of webhooks. Returns its URL.
-async fn receiver() -> (String, UnboundedReceiver<Received>) {
+async fn receiver() -> (String, UnboundedReceiver<Webhook>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let (sender, receiver) = unbounded_channel();
@@ -34,7 +34,7 @@ async fn receiver() -> (String, UnboundedReceiver<Received>) {
 
 async fn receive(
     request: http::Request<Incoming>,
-    sender: UnboundedSender<Received>,
+    sender: UnboundedSender<Webhook>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let signature = request.headers()["stripe-signature"]
         .to_str()

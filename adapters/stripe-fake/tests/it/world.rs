@@ -115,7 +115,7 @@ impl World {
         self.send("POST", path, "", form).await
     }
 
-    pub(crate) async fn keyed(&self, key: &str, path: &str, form: &str) -> Reply {
+    pub(crate) async fn post_with_key(&self, key: &str, path: &str, form: &str) -> Reply {
         self.send("POST", path, key, form).await
     }
 

@@ -108,6 +108,10 @@ async fn every_change_has_a_key() {
         let recorded = &exchange.recorded;
         let is_portal = recorded.path.starts_with("/v1/billing_portal");
         let needs_key = recorded.method == "POST" && !is_portal;
-        assert_eq!(recorded.key.is_some(), needs_key, "{recorded:?}");
+        assert_eq!(
+            recorded.idempotency_key.is_some(),
+            needs_key,
+            "{recorded:?}"
+        );
     }
 }

@@ -197,7 +197,7 @@ async fn a_hard_decline_is_recognized() {
     let method = world.attach("pm_card_visa", &customer).await;
     let invoice = world.push(&customer).await;
     let end = ChargeEnd::Declined {
-        code: "card_declined".to_owned(),
+        error_code: "card_declined".to_owned(),
         decline_code: Some("stolen_card".to_owned()),
         advice_code: None,
     };

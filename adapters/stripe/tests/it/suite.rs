@@ -39,7 +39,7 @@ impl PaymentsWorld for StripeWorld {
 
     fn decline_charges(&self, method: &str) -> bool {
         let end = ChargeEnd::Declined {
-            code: "card_declined".to_owned(),
+            error_code: "card_declined".to_owned(),
             decline_code: None,
             advice_code: None,
         };

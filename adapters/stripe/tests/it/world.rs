@@ -125,7 +125,9 @@ impl World {
     pub(crate) fn keys(&self, end: &str) -> Vec<String> {
         let requests = self.fake.requests().into_iter();
         let of_path = requests.filter(|request| request.path.ends_with(end));
-        of_path.filter_map(|request| request.key).collect()
+        of_path
+            .filter_map(|request| request.idempotency_key)
+            .collect()
     }
 }
 
