@@ -190,6 +190,6 @@ async fn no_list_query_scans_a_table_or_sorts() {
         }
         fixture = case.fixture;
     }
-    assert_eq!(planned.len(), 240);
+    assert_eq!(planned.len(), 241);
     assert!(problems.is_empty(), "{problems:#?}");
 }
