@@ -8,8 +8,9 @@ use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
 use core_domain::port::{
     AnnouncingStore, CommitListener, PasswordHasher, Payments, SiteArchives, Store, transact,
 };
+use core_domain::use_case::billing::advance_job::register_kinds as register_billing;
 use core_domain::use_case::billing::clock::BillingClock;
-use core_domain::use_case::billing::{Billing, plan, register_kinds as register_billing};
+use core_domain::use_case::billing::{Billing, plan};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;

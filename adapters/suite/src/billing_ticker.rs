@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::Context;
 use core_domain::port::Store;
 use core_domain::use_case::billing::Billing;
-use core_domain::use_case::billing::due::queue_due;
+use core_domain::use_case::billing::advance_job::queue_due;
 use core_domain::use_case::billing::follow::follow_platforms;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use tokio::sync::watch;

@@ -59,7 +59,7 @@ impl Usage {
     }
 
     /// Returns the exhausted quota of requests of a platform, if it has one and has used it up.
-    async fn exhausted(&self, platform: &PlatformId) -> Result<Option<ExhaustedRequests>> {
+    async fn find_exhausted(&self, platform: &PlatformId) -> Result<Option<ExhaustedRequests>> {
         let plans = &self.billing.plans;
         let used = transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
             Box::pin(async move { usage::exhausted_requests(uow, plans, platform).await })
@@ -125,7 +125,7 @@ impl UsageMeter for GatewayMeter {
         }
     }
 
-    fn exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests> {
+    fn find_exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests> {
         self.state().exhausted.get(platform).copied()
     }
 }
@@ -223,7 +223,7 @@ impl GatewayReporter {
     async fn refresh_exhausted(&self, active: impl Iterator<Item = PlatformId>) -> Result<()> {
         let known = self.meter.exhausted_platforms();
         for platform in active.chain(known) {
-            let exhausted = self.usage.exhausted(&platform).await?;
+            let exhausted = self.usage.find_exhausted(&platform).await?;
             self.meter.set_exhausted(platform, exhausted);
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::kernel::strategy::count;
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct FeedCursor {
     /// Always [`FeedCursor::ID`].
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,8}"))]
     pub id: String,
     /// The position of the last change that was read.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]

@@ -9,6 +9,7 @@ use crate::kernel::{Timestamp, record};
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct TestClock {
     /// Always [`TestClock::ID`].
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,8}"))]
     pub id: String,
     /// The lead in milliseconds, never negative.
     #[cfg_attr(

@@ -25,7 +25,7 @@ record! {
     PlatformSuspension as "platform suspension" by platform_id, asked PlatformSuspensionQuery;
 }
 
-/// Who suspends a platform. A platform can be suspended by several of them at a time.
+/// The source of a suspension. A platform can have several at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspensionSource {
     /// A member of the platform's organization.

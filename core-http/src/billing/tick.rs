@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, Result, Timestamp};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::billing::due::{DueCustomers, queue_due};
+use core_domain::use_case::billing::advance_job::{DueCustomers, queue_due};
 use core_domain::use_case::billing::follow::follow_platforms;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use core_domain::use_case::billing::{Billing, clock};
@@ -67,7 +67,7 @@ async fn begin(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), Tick>,
 ) -> Result<Timestamp> {
-    clock::move_forward(&scope, uow, &billing, input.body.now).await
+    clock::move_forward(&scope, uow, billing.clock, input.body.now).await
 }
 
 async fn finish(

@@ -8,7 +8,7 @@ pub trait UsageMeter: Send + Sync + std::fmt::Debug {
     fn count(&self, platform: &PlatformId, response_bytes: u64);
 
     /// Returns the exhausted quota of requests of a platform. Returns `None` if the platform can send more requests.
-    fn exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests>;
+    fn find_exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests>;
 }
 
 /// A quota of requests that is used up. Only a trial and the tier `free` have one.

@@ -63,7 +63,7 @@ impl PriceList {
         let metric = |metric: &MetricTerms| {
             Ok(MetricPrice {
                 metric: metric.metric,
-                included: weighted(period, terms, metric.metric)?,
+                included: weighted_included(period, terms, metric.metric)?,
                 unit_price: metric.unit_amount_decimal,
             })
         };
@@ -144,7 +144,7 @@ fn days_of(period: Period) -> u64 {
 }
 
 /// Returns the included quantity of a metric: each plan's in proportion to its time in the period.
-fn weighted(
+fn weighted_included(
     period: Period,
     terms: &[IncludedTerms<'_>],
     metric: Metric,
@@ -189,7 +189,7 @@ impl MetricPrice {
 impl PricedUsage {
     /// Returns the usage in the form that an invoice shows.
     #[must_use]
-    pub const fn billed(&self) -> BilledMetric {
+    pub const fn to_billed(&self) -> BilledMetric {
         BilledMetric {
             metric: self.price.metric,
             quantity: self.quantity,
@@ -274,7 +274,7 @@ mod tests {
         sums
     }
 
-    fn priced(list: &PriceList, sums: &Quantities, metric: Metric) -> PricedUsage {
+    fn usage_of(list: &PriceList, sums: &Quantities, metric: Metric) -> PricedUsage {
         let all = list.price(sums).unwrap();
         *all.iter()
             .find(|priced| priced.price.metric == metric)
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn worked_example_13_charges_what_is_above_the_included_quantity() {
         let list = price_list(&[("2026-11-01T00:00:00Z", PlanTier::Growth)]);
-        let usage = priced(&list, &requests(5_000_000), Metric::Requests);
+        let usage = usage_of(&list, &requests(5_000_000), Metric::Requests);
         assert_eq!(
             (usage.price.overage(usage.quantity), usage.amount.minor()),
             (4_000_000, 200)
@@ -298,15 +298,15 @@ mod tests {
             ("2026-11-01T00:00:00Z", PlanTier::Starter),
             ("2026-11-16T00:00:00Z", PlanTier::Growth),
         ]);
-        let usage = priced(&list, &requests(900_000), Metric::Requests);
+        let usage = usage_of(&list, &requests(900_000), Metric::Requests);
         assert_eq!(usage.price.included, 625_000);
         assert_eq!(
-            (usage.billed().overage, usage.amount.minor()),
+            (usage.to_billed().overage, usage.amount.minor()),
             (275_000, 14)
         );
-        let late = priced(&list, &requests(930_000), Metric::Requests);
+        let late = usage_of(&list, &requests(930_000), Metric::Requests);
         assert_eq!(late.amount.minor(), 15);
-        assert_eq!(late.adjustment(&[usage.billed()]).unwrap().minor(), 1);
+        assert_eq!(late.adjustment(&[usage.to_billed()]).unwrap().minor(), 1);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         // 60 GB on each of ten days of November is an average of 20 GB.
         sums.add(Metric::StorageBytes, 600_000_000_000).unwrap();
         let list = price_list(&[("2026-11-01T00:00:00Z", PlanTier::Starter)]);
-        let usage = priced(&list, &sums, Metric::StorageBytes);
+        let usage = usage_of(&list, &sums, Metric::StorageBytes);
         assert_eq!((usage.quantity, usage.amount.minor()), (20_000_000_000, 20));
         for (start, end, days) in [
             ("2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z", 30),
@@ -350,11 +350,11 @@ mod tests {
             let (mut sums, mut billed, mut charged) = (Quantities::default(), Vec::new(), 0);
             for part in &parts {
                 sums.add(Metric::Requests, *part).unwrap();
-                let usage = priced(&list, &sums, Metric::Requests);
+                let usage = usage_of(&list, &sums, Metric::Requests);
                 charged += usage.adjustment(&billed).unwrap().minor();
-                billed = vec![usage.billed()];
+                billed = vec![usage.to_billed()];
             }
-            let all = priced(&list, &requests(parts.iter().sum()), Metric::Requests);
+            let all = usage_of(&list, &requests(parts.iter().sum()), Metric::Requests);
             prop_assert_eq!(charged, all.amount.minor());
         }
 
@@ -381,7 +381,7 @@ mod tests {
         ) {
             let list = price_list(&[("2026-11-01T00:00:00Z", PlanTier::Starter)]);
             let total: u64 = quantities.iter().sum();
-            let usage = priced(&list, &requests(total.into()), Metric::Requests);
+            let usage = usage_of(&list, &requests(total.into()), Metric::Requests);
             let shares = split_by_largest_remainder(usage.amount, &quantities).unwrap();
             let sum: i64 = shares.iter().map(|share| share.minor()).sum();
             prop_assert_eq!(sum, if total == 0 { 0 } else { usage.amount.minor() });

@@ -101,7 +101,7 @@ pub struct UsageSnapshot {
     pub base_amount: i64,
     /// The sum of the estimated amounts of all metrics, in minor units.
     pub usage_amount: i64,
-    /// `baseAmount` plus `usageAmount`.
+    /// The sum of `baseAmount` and `usageAmount`, in minor units.
     pub estimated_total: i64,
     /// The numbers of objects that the plan limits.
     pub limits: Vec<LimitUse>,
@@ -159,9 +159,9 @@ pub struct DayOfUsage {
 pub struct DailyUsage {
     /// The platform whose usage is shown.
     pub platform_id: PlatformId,
-    /// The first day.
+    /// The first day of the list, in UTC.
     pub from: String,
-    /// The last day.
+    /// The last day of the list, in UTC.
     pub to: String,
     /// The time zone of the days: `UTC`.
     pub timezone: &'static str,

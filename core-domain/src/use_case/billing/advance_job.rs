@@ -4,6 +4,7 @@
 //! Every change is one unit of work, which the versions of its records guard. The keys of charges are derived from
 //! stored attempts. So the job can be interrupted anywhere and run again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +14,19 @@ use serde::{Deserialize, Serialize};
 use super::book::CustomerBook;
 use super::charge::{self, ChargeFailure};
 use super::due::{self, Due, DueItem};
+use super::period_invoice::method_of;
 use super::{Billing, boundary, credit, invoice_state, payment, subscription_state};
-use crate::access::unowned_records;
+use crate::access::{SystemScope, unowned_records};
 use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
 use crate::kernel::{
     Code, Context, CustomerId, Entropy, Error, InvoiceId, PaymentAttemptId, PlatformId, Result,
     Stored, Timestamp, Unowned,
 };
 use crate::port::{Mode, PaymentsError, Store, UnitOfWork, transact};
-use crate::provisioning::{JobError, LaneKey};
+use crate::provisioning::{JobError, JobStatus, LaneKey};
 use crate::use_case::provisioning::{
-    JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+    JobInput, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
+    enqueue_many,
 };
 
 /// The number of changes after which a run makes room for the jobs of other lanes.
@@ -42,6 +45,12 @@ const LOOK_UP_PAUSES: [Duration; 3] = [
     Duration::from_secs(60),
     Duration::from_secs(5 * 60),
 ];
+
+/// The most records of a kind that one run looks at.
+const MAX_DUE: u32 = 10_000;
+
+/// The number of jobs that are queued in one unit of work.
+const JOBS_PER_UNIT: usize = 200;
 
 /// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,9 +103,72 @@ impl JobKind for Advance {
     }
 }
 
+/// Registers the job kinds of billing.
+///
+/// # Errors
+/// [`KindError`] if a kind with one of their names is already registered.
+pub fn register_kinds(
+    kinds: Kinds,
+    billing: &Arc<Billing>,
+    entropy: &Arc<dyn Entropy>,
+) -> std::result::Result<Kinds, KindError> {
+    kinds.with(Advance {
+        billing: Arc::clone(billing),
+        entropy: Arc::clone(entropy),
+    })
+}
+
+/// The customers for whom something is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DueCustomers {
+    /// The number of customers whose jobs run or will run.
+    pub running: usize,
+    /// The number of customers whose jobs wait for the payment provider, or have failed.
+    pub waiting: usize,
+}
+
+/// Queues a job for each customer for whom something is due now, unless there is one. Call it every few seconds, on any
+/// number of nodes.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn queue_due(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<DueCustomers> {
+    let mut uow = store.begin(Mode::Read).await?;
+    let now = billing.now(uow.as_mut()).await?;
+    let due = due::list(uow.as_mut(), None, now, MAX_DUE).await;
+    uow.rollback().await;
+    let mut first = BTreeMap::new();
+    for due in due? {
+        first.entry(due.customer.clone()).or_insert(due);
+    }
+    let inputs = first.into_values().map(|due| AdvanceInput {
+        customer_id: due.customer,
+        due_at: due.at,
+        version: due.version,
+    });
+    let inputs: Vec<_> = inputs.collect();
+    let mut customers = DueCustomers::default();
+    for inputs in inputs.chunks(JOBS_PER_UNIT) {
+        let jobs = transact(store, |uow, _| {
+            Box::pin(
+                async move { enqueue_many::<Advance>(cx, &SystemScope::new(), uow, inputs).await },
+            )
+        });
+        for job in jobs.await? {
+            match job.status {
+                JobStatus::Queued | JobStatus::Running => customers.running += 1,
+                JobStatus::Waiting | JobStatus::Failed | JobStatus::Completed => {
+                    customers.waiting += 1;
+                }
+            }
+        }
+    }
+    Ok(customers)
+}
+
 /// The output of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Advanced {
+struct AdvanceOutput {
     /// The number of changes.
     changes: u32,
 }
@@ -109,7 +181,7 @@ struct Changes;
 impl JobStep<Advance> for Changes {
     const HAS_RECORD: bool = false;
 
-    type Output = Advanced;
+    type Output = AdvanceOutput;
 
     fn name(&self) -> &'static str {
         "changes"
@@ -118,11 +190,11 @@ impl JobStep<Advance> for Changes {
     async fn observe(
         &self,
         _cx: &StepContext<'_, Advance>,
-    ) -> Result<Observation<Advanced>, StepError> {
+    ) -> Result<Observation<AdvanceOutput>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, Advance>) -> Result<Advanced, StepError> {
+    async fn apply(&self, cx: &StepContext<'_, Advance>) -> Result<AdvanceOutput, StepError> {
         let customer = Advancing {
             cx: Context::system(Arc::clone(&cx.kind.entropy)),
             store: cx.store,
@@ -133,7 +205,7 @@ impl JobStep<Advance> for Changes {
         loop {
             customer.settle_attempts().await?;
             let Some(due) = customer.first_due().await? else {
-                return Ok(Advanced { changes });
+                return Ok(AdvanceOutput { changes });
             };
             if changes > 0 {
                 cx.guard().await?;
@@ -141,7 +213,7 @@ impl JobStep<Advance> for Changes {
             customer.make(&due).await?;
             changes += 1;
             if changes == CHANGES_PER_RUN {
-                return Err(StepError::unfinished(&Advanced { changes })?);
+                return Err(StepError::unfinished(&AdvanceOutput { changes })?);
             }
         }
     }
@@ -297,7 +369,7 @@ impl Advancing<'_> {
         let method = match &invoice.subscription_id {
             Some(id) => {
                 let subscription = subscription_state::find(uow, id).await?;
-                subscription.and_then(|subscription| boundary::method_of(&subscription, &book))
+                subscription.and_then(|subscription| method_of(&subscription, &book))
             }
             None => book.customer.default_payment_method_id.clone(),
         };

@@ -2,13 +2,11 @@
 //! subscription ends. Each change is dated at the instant at which it was due, however late it is made.
 
 use super::book::CustomerBook;
-use super::invoice_state::{self, Collection, NewInvoice};
-use super::subscription::period_line;
-use super::{Billing, cancellation, operation, payment, plan, subscription_state};
+use super::period_invoice::{invoice_period, method_of, period_invoice};
+use super::{Billing, cancellation, invoice_state, operation, payment, plan, subscription_state};
 use crate::access::SystemScope;
 use crate::billing::{
-    BillingReason, Interval, Invoice, InvoiceStatus, Price, Subscription, SubscriptionEvent,
-    SubscriptionStatus,
+    Interval, InvoiceStatus, Price, Subscription, SubscriptionEvent, SubscriptionStatus,
 };
 use crate::kernel::{Context, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::UnitOfWork;
@@ -175,44 +173,4 @@ impl Boundary<'_> {
         subscription_state::replace(cx, scope, uow, book, &self.seen, next, action).await?;
         Ok(())
     }
-}
-
-/// Returns the payment method that a subscription is charged to, if there is one.
-pub(super) fn method_of(subscription: &Subscription, book: &CustomerBook) -> Option<String> {
-    let own = subscription.default_payment_method_id.clone();
-    own.or_else(|| book.customer.default_payment_method_id.clone())
-}
-
-/// Returns the invoice for the current period of a subscription, which is not stored yet.
-pub(super) async fn period_invoice<'s>(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    subscription: &'s Subscription,
-) -> Result<NewInvoice<'s>> {
-    let (tier, version) = (subscription.tier, subscription.plan_version);
-    let terms = plan::version(uow, billing, tier, version).await?;
-    Ok(NewInvoice {
-        subscription: Some(subscription),
-        reason: BillingReason::SubscriptionCycle,
-        period: subscription.period()?,
-        lines: vec![period_line(cx, subscription, &terms)],
-        collection: Collection::Scheduled,
-    })
-}
-
-/// Invoices the current period of a changed subscription, which is not stored yet. The invoice is charged by the clock.
-pub(super) async fn invoice_period(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    billing: &Billing,
-    book: &mut CustomerBook,
-    mut next: Subscription,
-) -> Result<(Subscription, Stored<Invoice>)> {
-    let new = period_invoice(cx, uow, billing, &next).await?;
-    let scope = &SystemScope::new();
-    let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
-    next.latest_invoice_id = Some(invoice.id.clone());
-    next.billed_amount = next.amount;
-    Ok((next, invoice))
 }

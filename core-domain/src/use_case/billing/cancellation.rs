@@ -77,7 +77,7 @@ pub async fn cancel_one(
 
 /// When and why a subscription ends.
 pub(super) struct Cancellation {
-    /// Whether it ends now and not with its period.
+    /// `true` if it ends now and not with its period.
     pub(super) immediately: bool,
     pub(super) reason: Option<Reason>,
 }

@@ -1,6 +1,5 @@
 //! The clock of billing: that of the store or, for tests, one that an operator moves forward.
 
-use super::Billing;
 use crate::access::{OperatorScope, unaudited, unowned_records};
 use crate::billing::TestClock;
 use crate::kernel::{Code, Error, Result, Timestamp};
@@ -38,14 +37,14 @@ impl BillingClock {
 pub async fn move_forward(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
-    billing: &Billing,
+    clock: BillingClock,
     to: Option<Timestamp>,
 ) -> Result<Timestamp> {
-    let now = billing.now(uow).await?;
+    let now = clock.now(uow).await?;
     let Some(to) = to else {
         return Ok(now);
     };
-    if billing.clock == BillingClock::Store {
+    if clock == BillingClock::Store {
         return Err(Error::refused(
             Code::InvalidState,
             "The clock of billing can be moved only if the setting `billing.test_clock` is on.",

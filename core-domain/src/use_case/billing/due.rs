@@ -1,26 +1,12 @@
-//! What time changes in billing, and when: subscriptions, invoices to charge, credits and changes that expire.
+//! The records that time changes, and when: subscriptions, invoices to charge, credits and changes that expire.
 
-use std::collections::BTreeMap;
-
-use super::Billing;
-use super::advance_job::{Advance, AdvanceInput};
-use crate::access::{SystemScope, unowned_records};
+use crate::access::unowned_records;
 use crate::billing::{
     BillingOperation, BillingOperationQuery, CreditGrant, CreditGrantQuery, Invoice, InvoiceQuery,
     Subscription, SubscriptionQuery,
 };
-use crate::kernel::{
-    Context, CreditGrantId, CustomerId, InvoiceId, Result, SubscriptionId, Timestamp,
-};
-use crate::port::{Mode, Store, UnitOfWork, transact};
-use crate::provisioning::JobStatus;
-use crate::use_case::provisioning::enqueue_many;
-
-/// The most records of a kind that one run looks at.
-const MAX_DUE: u32 = 10_000;
-
-/// The number of jobs that are queued in one unit of work.
-const JOBS_PER_UNIT: usize = 200;
+use crate::kernel::{CreditGrantId, CustomerId, InvoiceId, Result, SubscriptionId, Timestamp};
+use crate::port::UnitOfWork;
 
 /// Something that is due for a customer. Of what is due at the same instant, the first variant comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +32,7 @@ pub(super) struct Due {
 }
 
 /// Returns what is due by an instant, for one customer or for all: the first `limit` of each kind.
-async fn list(
+pub(super) async fn list(
     uow: &mut dyn UnitOfWork,
     of: Option<&CustomerId>,
     by: Timestamp,
@@ -118,52 +104,4 @@ pub(super) async fn first_of(
 ) -> Result<Option<Due>> {
     let due = list(uow, Some(customer), by, 1).await?;
     Ok(due.into_iter().next())
-}
-
-/// The customers for whom something is due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DueCustomers {
-    /// The number of customers whose jobs run or will run.
-    pub running: usize,
-    /// The number of customers whose jobs wait for the payment provider, or have failed.
-    pub waiting: usize,
-}
-
-/// Queues a job for each customer for whom something is due now, unless there is one. Call it every few seconds, on any
-/// number of nodes.
-///
-/// # Errors
-/// Only those of the store.
-pub async fn queue_due(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<DueCustomers> {
-    let mut uow = store.begin(Mode::Read).await?;
-    let now = billing.now(uow.as_mut()).await?;
-    let due = list(uow.as_mut(), None, now, MAX_DUE).await;
-    uow.rollback().await;
-    let mut first = BTreeMap::new();
-    for due in due? {
-        first.entry(due.customer.clone()).or_insert(due);
-    }
-    let inputs = first.into_values().map(|due| AdvanceInput {
-        customer_id: due.customer,
-        due_at: due.at,
-        version: due.version,
-    });
-    let inputs: Vec<_> = inputs.collect();
-    let mut customers = DueCustomers::default();
-    for inputs in inputs.chunks(JOBS_PER_UNIT) {
-        let jobs = transact(store, |uow, _| {
-            Box::pin(
-                async move { enqueue_many::<Advance>(cx, &SystemScope::new(), uow, inputs).await },
-            )
-        });
-        for job in jobs.await? {
-            match job.status {
-                JobStatus::Queued | JobStatus::Running => customers.running += 1,
-                JobStatus::Waiting | JobStatus::Failed | JobStatus::Completed => {
-                    customers.waiting += 1;
-                }
-            }
-        }
-    }
-    Ok(customers)
 }

@@ -285,7 +285,7 @@ pub(super) async fn write_off(
     store(cx, scope, uow, seen, next, InvoiceEvent::WriteOff).await
 }
 
-/// What follows when an open invoice could not be charged.
+/// The next actions on an open invoice that could not be charged.
 pub(super) struct NextCollection {
     /// The time of the next attempt, if there is one.
     pub(super) attempt_at: Option<Timestamp>,

@@ -14,7 +14,7 @@ pub mod charge;
 pub mod clock;
 pub mod credit;
 pub mod customer;
-pub mod due;
+mod due;
 pub mod follow;
 pub mod invoice;
 mod invoice_state;
@@ -22,6 +22,7 @@ pub mod ledger;
 mod operation;
 mod payment;
 pub mod payment_method;
+mod period_invoice;
 pub mod plan;
 mod provider;
 mod quote;
@@ -38,9 +39,8 @@ mod usage_period;
 use std::sync::Arc;
 
 use crate::billing::{Currency, Money, MoneyError, PlanCatalog};
-use crate::kernel::{Entropy, Error, Result, Timestamp};
+use crate::kernel::{Error, Result, Timestamp};
 use crate::port::{Payments, UnitOfWork};
-use crate::use_case::provisioning::{KindError, Kinds};
 use clock::BillingClock;
 
 /// The configured plans and the payment provider, which all use cases of billing share.
@@ -78,21 +78,6 @@ impl Billing {
 
 /// The smallest amount that is charged, in minor units of any currency.
 const MINIMUM_CHARGE: u32 = 50;
-
-/// Registers the job kinds of billing.
-///
-/// # Errors
-/// [`KindError`] if a kind with one of their names is already registered.
-pub fn register_kinds(
-    kinds: Kinds,
-    billing: &Arc<Billing>,
-    entropy: &Arc<dyn Entropy>,
-) -> std::result::Result<Kinds, KindError> {
-    kinds.with(advance_job::Advance {
-        billing: Arc::clone(billing),
-        entropy: Arc::clone(entropy),
-    })
-}
 
 impl From<MoneyError> for Error {
     fn from(error: MoneyError) -> Self {

@@ -6,7 +6,7 @@ use super::book::CustomerBook;
 use super::invoice_state::NextCollection;
 use super::operation::{self, PaidPrice};
 use super::provider::{AUTHENTICATION_REQUIRED, NO_PAYMENT_METHOD, decline_code};
-use super::{boundary, invoice_state, plan, subscription_state, usage_invoice};
+use super::{invoice_state, period_invoice, plan, subscription_state, usage_invoice};
 use crate::access::{SystemScope, unaudited};
 use crate::billing::{
     AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
@@ -80,7 +80,7 @@ pub(super) async fn fail_without_method(
     Ok(())
 }
 
-/// Gives up the collection of an invoice whose card was refused for good and not replaced in time.
+/// Ends the collection of an invoice whose card was refused for good and not replaced in time.
 pub(super) async fn stop_collection(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -317,7 +317,7 @@ impl<'a> Payment<'a> {
         let mut next = seen.edit();
         next.restart_period(self.book.now)?;
         let cx = &self.cx.without_conditions();
-        let invoiced = boundary::invoice_period(cx, uow, self.billing, &mut self.book, next);
+        let invoiced = period_invoice::invoice_period(cx, uow, self.billing, &mut self.book, next);
         let (next, _) = invoiced.await?;
         let action = "subscription.renewed";
         let (scope, book) = (&self.scope, &self.book);
@@ -403,7 +403,7 @@ impl<'a> Payment<'a> {
         Ok(())
     }
 
-    /// Returns what the clock does next with an invoice whose charge has failed. Collection that was given up does not
+    /// Returns the next action of the clock on an invoice whose charge has failed. Collection that has ended does not
     /// begin again. After a hard decline only another card is charged, but the customer has the same time for it.
     fn next_collection(&self, is_hard: bool) -> NextCollection {
         let nothing = NextCollection {

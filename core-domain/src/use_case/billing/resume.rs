@@ -3,7 +3,8 @@
 use super::book::CustomerBook;
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
-use super::{Billing, boundary, charge, plan, subscription_state};
+use super::period_invoice::period_invoice;
+use super::{Billing, charge, plan, subscription_state};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{
     OperationKind, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
@@ -67,7 +68,7 @@ async fn begin(
     let scope = &SystemScope::new();
     let new = NewInvoice {
         collection: Collection::Requested,
-        ..boundary::period_invoice(cx, uow, billing, &next).await?
+        ..period_invoice(cx, uow, billing, &next).await?
     };
     let invoice = invoice_state::finalize(cx, scope, uow, billing, &mut book, new).await?;
     next.latest_invoice_id = Some(invoice.id.clone());

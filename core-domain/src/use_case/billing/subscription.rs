@@ -10,18 +10,19 @@ use super::book::CustomerBook;
 use super::charge::{self, Charge};
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
+use super::period_invoice::period_line;
 use super::subscription_state;
 use super::{customer, payment, payment_method, plan};
 use crate::access::{
     BillingScope, Covers, CustomerScope, OperatorScope, all_unowned, unowned_records,
 };
 use crate::billing::{
-    BillingReason, Customer, Interval, InvoiceLine, LineType, Money, OperationKind, PlanTerms,
-    PlanTier, Price, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
+    BillingReason, Customer, Interval, Money, OperationKind, PlanTerms, PlanTier, Price,
+    Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
 };
 use crate::kernel::{
-    Code, Context, Email, Error, InvoiceId, InvoiceLineId, Machine, PlatformId, Record, Result,
-    Stored, SubscriptionId, Timestamp, Unowned, UserId, permission,
+    Code, Context, Email, Error, InvoiceId, Machine, PlatformId, Record, Result, Stored,
+    SubscriptionId, Timestamp, Unowned, UserId, permission,
 };
 use crate::port::{OpKey, Store, UnitOfWork, transact};
 use crate::registry::Tier;
@@ -274,30 +275,6 @@ async fn invoice_first(
         invoice_id: (invoice.amount_due > 0).then(|| invoice.id.clone()),
         payment_method_id: None,
     })
-}
-
-/// Returns the line for the current period of a subscription.
-pub(super) fn period_line(
-    cx: &Context,
-    subscription: &Subscription,
-    terms: &PlanTerms,
-) -> InvoiceLine {
-    let unit = terms.amount(subscription.interval).minor();
-    InvoiceLine {
-        id: InvoiceLineId::generate(subscription.current_period_start, cx.entropy.as_ref()),
-        kind: LineType::Subscription,
-        description: format!("{} plan, per {}", terms.name, subscription.interval),
-        amount: subscription.amount,
-        currency: subscription.currency,
-        quantity: u64::from(subscription.quantity),
-        unit_amount_decimal: unit.to_string(),
-        tier: Some(subscription.tier),
-        metric: None,
-        stack_id: None,
-        period_start: subscription.current_period_start,
-        period_end: subscription.current_period_end,
-        proration: None,
-    }
 }
 
 /// Attaches the payment method of the request and charges the first invoice. A declined card leaves the subscription

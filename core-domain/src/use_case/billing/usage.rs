@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::subscription::tier_of;
-use super::usage_period::priced;
+use super::usage_period::usage_with_prices;
 use super::{Billing, plan};
 use crate::access::{BillingScope, unowned_records};
 use crate::billing::usage::{
@@ -22,8 +22,8 @@ use crate::kernel::{
 };
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::registry::Tier;
+use crate::use_case::registry::limited_object;
 use crate::use_case::registry::workspace_stack;
-use crate::use_case::shared::quota;
 use crate::use_case::shared::usage::{self, CurrentPeriod};
 
 /// Maximum number of rollups that one read adds up: those of 366 days, 6 metrics and 400 stacks.
@@ -83,7 +83,7 @@ pub async fn current(
         base_amount,
         usage_amount,
         estimated_total: base_amount + usage_amount,
-        limits: quota::limit_uses(uow, scope.platform_id(), plan.limits).await?,
+        limits: limited_object::limit_uses(uow, scope.platform_id(), plan.limits).await?,
     })
 }
 
@@ -133,8 +133,8 @@ async fn past_period(
     let mut metrics = match period.status {
         UsagePeriodStatus::Closed => period.billed.clone(),
         UsagePeriodStatus::Open | UsagePeriodStatus::Collecting => {
-            let usage = priced(uow, billing, period).await?;
-            usage.iter().map(PricedUsage::billed).collect()
+            let usage = usage_with_prices(uow, billing, period).await?;
+            usage.iter().map(PricedUsage::to_billed).collect()
         }
     };
     if !period.is_billed() {
@@ -173,12 +173,12 @@ pub async fn tenants(
     Ok(found.map(|tenant| TenantUsage {
         tenant_id: tenant.tenant_id.clone(),
         last_used_at: tenant.last_used_at,
-        metrics: reported(&tenant.quantities),
+        metrics: metric_quantities(&tenant.quantities),
     }))
 }
 
 /// Returns the quantities of the metrics that events report.
-fn reported(quantities: &Quantities) -> Vec<crate::billing::usage::MetricQuantity> {
+fn metric_quantities(quantities: &Quantities) -> Vec<crate::billing::usage::MetricQuantity> {
     let mut metrics = quantities.list();
     metrics.retain(|quantity| quantity.metric.is_reported());
     metrics
@@ -474,7 +474,7 @@ pub async fn exceeded_by_tier(
     tier: Tier,
 ) -> Result<Vec<LimitUse>> {
     let terms = plan::newest(billing, tier_of(tier))?;
-    quota::exceeded_limits(uow, scope.platform_id(), terms.limits).await
+    limited_object::exceeded_limits(uow, scope.platform_id(), terms.limits).await
 }
 
 /// Returns the numbers of objects of a platform that are above the limits of its subscription, or of the plan that the
@@ -498,7 +498,7 @@ pub async fn exceeded_by_subscription(
     transact_in(Mode::Read, store, |uow, _| {
         Box::pin(async move {
             let terms = usage::plan_terms(uow, &billing.plans, tier, version).await?;
-            quota::exceeded_limits(uow, platform, terms.limits).await
+            limited_object::exceeded_limits(uow, platform, terms.limits).await
         })
     })
     .await

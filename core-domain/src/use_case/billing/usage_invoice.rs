@@ -14,7 +14,7 @@ use crate::port::{Mode, Store, UnitOfWork, transact};
 /// The most periods that one unit of work looks at.
 const MAX_PERIODS: u32 = 100;
 
-/// Ends the usage periods that are over, and invoices those whose 24 hours of collection have passed. Returns the number
+/// Ends the usage periods that have passed, and invoices those whose 24 hours of collection have passed. Returns the number
 /// of periods that were invoiced or closed.
 ///
 /// # Errors

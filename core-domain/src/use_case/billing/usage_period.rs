@@ -186,10 +186,10 @@ pub(super) async fn close(
     let locked = locked.into_iter().next().ok_or_else(missing)?;
     let mut next = locked.edit();
     next.status = UsagePeriodEvent::Close.next(locked.status)?;
-    next.billed = priced(uow, billing, &locked)
+    next.billed = usage_with_prices(uow, billing, &locked)
         .await?
         .iter()
-        .map(PricedUsage::billed)
+        .map(PricedUsage::to_billed)
         .collect();
     next.is_invoice_due = next.is_billed() && next.billed.iter().any(|metric| metric.amount != 0);
     if !next.is_billed() {
@@ -205,7 +205,7 @@ fn missing() -> Error {
 }
 
 /// Returns the usage of a period so far with its prices, whether it is charged or not.
-pub(super) async fn priced(
+pub(super) async fn usage_with_prices(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     period: &UsagePeriod,
@@ -259,7 +259,7 @@ pub(super) async fn pending_lines(
     };
     for seen in periods.into_values() {
         let mut next = seen.edit();
-        let usage = priced(uow, billing, &seen).await?;
+        let usage = usage_with_prices(uow, billing, &seen).await?;
         for usage in usage {
             if seen.is_invoice_due {
                 let billed = seen
@@ -289,7 +289,7 @@ pub(super) async fn pending_lines(
                 pending
                     .lines
                     .extend(adjustment.line(cx, &seen, &usage, now));
-                next.set_billed(usage.billed());
+                next.set_billed(usage.to_billed());
             }
         }
         next.is_invoice_due = false;

@@ -6,6 +6,7 @@ use super::hostname::{custom_domain_exists_error, ensure_not_reserved};
 use super::jobs::{
     AddDomain, DomainTarget, queue_domain_removal, replace_domain, requeue, soft_delete_domain,
 };
+use super::limited_object;
 use crate::access::{
     OperatorScope, PlatformAccess, PlatformScope, PlatformWriter, audited, authorize_operator,
     ensure_room_unless_operator,
@@ -22,7 +23,6 @@ use crate::registry::{
     CustomDomainStatus, UpdateCustomDomain,
 };
 use crate::use_case::provisioning::enqueue;
-use crate::use_case::shared::quota;
 
 /// Creates a custom domain, unless the platform already has it, and queues the job that proves its ownership and serves
 /// it.
@@ -106,7 +106,7 @@ async fn insert(
     let message =
         "The platform has reached its maximum number of custom domains. Delete one first.";
     ensure_room_unless_operator(cx, domains, &existing, limit, message).await?;
-    quota::ensure_room(cx, scope, uow, LimitedObject::CustomDomains).await?;
+    limited_object::ensure_room(cx, scope, uow, LimitedObject::CustomDomains).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let now = uow.now().await?;
     let domain = CustomDomain::create(id, scope.id(), command, &random, job, now);

@@ -5,6 +5,7 @@ use super::entity_tree::{
 };
 use super::feature_state::EndScope;
 use super::jobs::{DeletedEntity, RemoveEntity};
+use super::limited_object;
 use super::provision::record_queued;
 use super::removal_plan::{Deletion, ensure_no_children, plan_deletion, resources_of};
 use super::{feature_state, resource, workspace_stack};
@@ -19,7 +20,6 @@ use crate::registry::{
     Resource, UpdateEntity, child_depth,
 };
 use crate::use_case::provisioning::enqueue;
-use crate::use_case::shared::quota;
 
 /// Creates an entity.
 ///
@@ -50,7 +50,7 @@ pub async fn create(
     let limit = cx.limits.entities_per_platform;
     let message = "The platform has reached its maximum number of entities. Delete one first.";
     ensure_room_unless_operator(cx, entities, &existing, limit, message).await?;
-    quota::ensure_room(cx, scope, uow, LimitedObject::Entities).await?;
+    limited_object::ensure_room(cx, scope, uow, LimitedObject::Entities).await?;
     insert(cx, scope.writer(), uow, depth, command).await
 }
 

@@ -18,6 +18,7 @@ mod hostname;
 pub mod hostname_proofs;
 pub mod job_plan;
 pub(super) mod jobs;
+pub(in crate::use_case) mod limited_object;
 pub mod onboarding;
 pub mod platform;
 pub mod provision;

@@ -322,7 +322,7 @@ async fn apply(
 struct Why<'r> {
     event: PlatformEvent,
     reason: Option<&'r Reason>,
-    /// Who suspends the platform, if the event does.
+    /// The source of the suspension, if the event suspends the platform.
     source: SuspensionSource,
 }
 

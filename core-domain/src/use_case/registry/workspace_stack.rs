@@ -10,6 +10,7 @@ use super::jobs::{
     Activation, AppCreate, NewApp, StackActivate, StackDeactivate, StackInput, StackRemoval,
     StackTarget, insert_planned_parts,
 };
+use super::limited_object;
 use super::{entity_tree, feature_state};
 use crate::access::{
     AuditEvent, Batches, PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited,
@@ -31,7 +32,6 @@ use crate::stacks::{
     VersionStatus, parts_of_app,
 };
 use crate::use_case::provisioning::{enqueue, enqueue_child};
-use crate::use_case::shared::quota;
 use crate::use_case::stacks::{template, version};
 
 /// Creates the record of a workspace stack of an entity. Nothing is provisioned. If the stack is the new default, the
@@ -79,7 +79,7 @@ pub(super) async fn ensure_room_for_stack(
     let limit = cx.limits.workspace_stacks_per_entity;
     let message = "The entity has reached its maximum number of workspace stacks.";
     ensure_room_unless_operator(cx, stacks, &of_tenant, limit, message).await?;
-    quota::ensure_room(cx, scope, uow, LimitedObject::Stacks).await
+    limited_object::ensure_room(cx, scope, uow, LimitedObject::Stacks).await
 }
 
 /// Clears the flag `isDefault` of the entity's default stack.

@@ -1,50 +1,36 @@
-//! Quotas: the numbers of objects that the plan of a platform allows. They are counted in the unit of work that creates
-//! the object, so that concurrent requests see each other.
+//! Quotas: the numbers of objects that the plan of a platform allows.
 
 use serde_json::json;
 
-use crate::access::{PlatformAccess, SystemScope, unowned_records};
-use crate::billing::usage::{LimitUse, LimitedObject};
+use crate::access::unowned_records;
+use crate::billing::usage::LimitedObject;
 use crate::billing::{
     PlanLimits, PlanTier, PlanVersion, PlanVersionQuery, Subscription, SubscriptionQuery,
 };
 use crate::kernel::{Code, Context, Error, PlatformId, Result};
 use crate::port::UnitOfWork;
-use crate::registry::{
-    CustomDomain, CustomDomainQuery, Entity, EntityFilter, EntityQuery, WorkspaceStack,
-    WorkspaceStackFilter, WorkspaceStackQuery,
-};
 
 /// Maximum number of stored versions of plans that are looked at.
 const MAX_VERSIONS: u32 = 1_000;
 
-/// Checks that the plan of a platform allows one more object. Does nothing unless quotas are enforced, and
-/// nothing for operators. The limits are
-/// those of the subscription while it is in its trial, active or past due, and otherwise those of the tier `free`.
-///
-/// # Errors
-/// `QUOTA_EXCEEDED` if the platform has as many objects as its plan allows.
-pub(in crate::use_case) async fn ensure_room(
+/// Returns how many objects the plan of a platform allows. Returns `None` unless quotas are enforced, and for operators.
+/// The limits are those of the subscription while it is in its trial, active or past due, and otherwise those of the tier
+/// `free`.
+pub(in crate::use_case) async fn enforced_limit(
     cx: &Context,
-    platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
     object: LimitedObject,
-) -> Result<()> {
+) -> Result<Option<u32>> {
     if !cx.limits.enforce_quotas || cx.caller.is_operator() {
-        return Ok(());
+        return Ok(None);
     }
-    let Some(limits) = plan_limits(uow, platform.id()).await? else {
-        return Ok(());
-    };
-    let used = count(platform, uow, object).await?;
-    let max = max_of(limits, object);
-    if used < u64::from(max) {
-        return Ok(());
-    }
-    Err(exceeded(object, used, max))
+    let limits = plan_limits(uow, platform).await?;
+    Ok(limits.map(|limits| max_of(limits, object)))
 }
 
-fn exceeded(object: LimitedObject, used: u64, limit: u32) -> Error {
+/// Returns the refusal of one more object.
+pub(in crate::use_case) fn quota_error(object: LimitedObject, used: u64, limit: u32) -> Error {
     Error::Refused {
         code: Code::QuotaExceeded,
         message: format!("The plan allows {limit} {object}. Delete one or choose a higher plan."),
@@ -52,72 +38,12 @@ fn exceeded(object: LimitedObject, used: u64, limit: u32) -> Error {
     }
 }
 
-/// Returns the numbers of objects that a platform has, with the limits of a plan. All numbers of a removed platform
-/// are 0.
-///
-/// # Errors
-/// Only those of the store.
-pub async fn limit_uses(
-    uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-    limits: PlanLimits,
-) -> Result<Vec<LimitUse>> {
-    let access = SystemScope::new().platform(uow, platform).await?;
-    let mut uses = Vec::with_capacity(LimitedObject::ALL.len());
-    for object in LimitedObject::ALL {
-        let used = match &access {
-            Some(access) => count(access, uow, *object).await?,
-            None => 0,
-        };
-        uses.push(LimitUse {
-            limit: *object,
-            used,
-            max: max_of(limits, *object),
-        });
-    }
-    Ok(uses)
-}
-
-/// Returns the uses that are above the limits of a plan.
-///
-/// # Errors
-/// Only those of the store.
-pub async fn exceeded_limits(
-    uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-    limits: PlanLimits,
-) -> Result<Vec<LimitUse>> {
-    let mut uses = limit_uses(uow, platform, limits).await?;
-    uses.retain(|object| object.used > u64::from(object.max));
-    Ok(uses)
-}
-
-const fn max_of(limits: PlanLimits, object: LimitedObject) -> u32 {
+/// Returns the limit of a plan for an object.
+pub(in crate::use_case) const fn max_of(limits: PlanLimits, object: LimitedObject) -> u32 {
     match object {
         LimitedObject::Stacks => limits.stacks,
         LimitedObject::CustomDomains => limits.custom_domains,
         LimitedObject::Entities => limits.entities,
-    }
-}
-
-async fn count(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    object: LimitedObject,
-) -> Result<u64> {
-    match object {
-        LimitedObject::Stacks => {
-            let all = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
-            platform.records::<WorkspaceStack>(uow).count(&all).await
-        }
-        LimitedObject::CustomDomains => {
-            let all = CustomDomainQuery::All { deleted: false };
-            platform.records::<CustomDomain>(uow).count(&all).await
-        }
-        LimitedObject::Entities => {
-            let all = EntityQuery::Listed(EntityFilter::default());
-            platform.records::<Entity>(uow).count(&all).await
-        }
     }
 }
 

@@ -192,7 +192,7 @@ impl Steps {
         let (Some(meter), Some(platform)) = (&self.meter, caller.platform_id()) else {
             return Ok(());
         };
-        let Some(exhausted) = meter.exhausted(platform) else {
+        let Some(exhausted) = meter.find_exhausted(platform) else {
             return Ok(());
         };
         let details = json!({

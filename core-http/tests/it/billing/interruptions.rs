@@ -155,7 +155,7 @@ async fn finish(world: &World) {
 }
 
 /// The state before a change, and that after it without an interruption.
-struct Prepared {
+struct Preparation {
     platform: String,
     image: WorldImage,
     expected: Value,
@@ -164,13 +164,13 @@ struct Prepared {
 }
 
 /// Prepares a scenario, and makes its change.
-async fn prepare(world: World, scenario: Scenario) -> (World, Prepared) {
+async fn prepare(world: World, scenario: Scenario) -> (World, Preparation) {
     let world = world.with_empty_store();
     let platform = scenario.prepare(&world).await;
     let image = world.image();
     world.bill().await;
     finish(&world).await;
-    let prepared = Prepared {
+    let prepared = Preparation {
         expected: records(&world, &platform).await,
         charges: world.count_charges(&platform).await,
         platform,

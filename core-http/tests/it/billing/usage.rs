@@ -7,7 +7,9 @@ use core_domain::use_case::shared::usage::remove_old_events;
 use serde_json::{Value, json};
 
 use super::paying_platform;
-use crate::world::{World, admin, merged, on_every_store, operator, plain_member, usage_event};
+use crate::world::{
+    World, admin, on_every_store, operator, plain_member, usage_event, with_fields,
+};
 
 const START: &str = "2027-11-01T00:00:00Z";
 
@@ -34,7 +36,7 @@ async fn an_event_counts_once_however_often_it_is_reported(world: World) {
     assert_eq!(first.json["events"][3]["code"], "EVENT_CONFLICT");
     let again = world.report_usage(batch).await.expect(200);
     assert_eq!(counts(&again.json), [0, 3, 1]);
-    let of_other_source = merged(event("a", 1), json!({ "source": "other" }));
+    let of_other_source = with_fields(event("a", 1), json!({ "source": "other" }));
     let other = world.report_usage(vec![of_other_source]).await.expect(200);
     assert_eq!(counts(&other.json), [1, 0, 0]);
     let usage = world.usage_of(&platform, "/usage/current").await;
@@ -49,7 +51,7 @@ async fn concurrent_senders_count_each_event_once(world: World) {
         let event = |id: i64| {
             let event = usage_event(&platform, &format!("e{id}"), "requests", 1 << (id % 8));
             let more = json!({ "tenantId": format!("t{}", id % 5), "time": START });
-            merged(event, more)
+            with_fields(event, more)
         };
         json!({ "events": ids.map(event).collect::<Vec<_>>() })
     });
@@ -87,7 +89,7 @@ async fn all_views_add_up_to_the_same_quantities(world: World) {
         world.set_time(&format!("2027-11-{day:02}T11:00:00Z"));
         let event = |id: &str, metric, quantity, stack: Value, tenant: Value| {
             let event = usage_event(&platform, &format!("{id}-{day}"), metric, quantity);
-            merged(event, json!({ "stackId": stack, "tenantId": tenant }))
+            with_fields(event, json!({ "stackId": stack, "tenantId": tenant }))
         };
         let batch = vec![
             event("r1", "requests", 200_001, json!("s1"), json!("t1")),
@@ -206,7 +208,8 @@ async fn a_rejected_event_refuses_no_other_and_says_why() {
     let world = World::new();
     world.set_time(START);
     let (platform, _) = paying_platform(&world, "starter").await;
-    let event = |id: &str, more: Value| merged(usage_event(&platform, id, "requests", 1), more);
+    let event =
+        |id: &str, more: Value| with_fields(usage_event(&platform, id, "requests", 1), more);
     let batch = vec![
         event("a", json!({ "metric": "moon_phases" })),
         event("b", json!({ "metric": "active_entities" })),
@@ -239,7 +242,7 @@ async fn a_batch_that_breaks_a_rule_is_refused_and_stores_nothing() {
     let world = World::new();
     world.set_time(START);
     let (platform, _) = paying_platform(&world, "starter").await;
-    let event = |more: Value| merged(usage_event(&platform, "a", "requests", 1), more);
+    let event = |more: Value| with_fields(usage_event(&platform, "a", "requests", 1), more);
     for batch in [
         Vec::new(),
         vec![event(json!({})); 1_001],
@@ -283,7 +286,7 @@ async fn a_correction_changes_a_sum() {
     let (platform, _) = paying_platform(&world, "starter").await;
     world.use_metric(&platform, "a", "requests", 10).await;
     let correction = json!({ "correctsId": "a" });
-    let correction = merged(usage_event(&platform, "b", "requests", -4), correction);
+    let correction = with_fields(usage_event(&platform, "b", "requests", -4), correction);
     assert_eq!(
         counts(&world.report_usage(vec![correction]).await.expect(200).json),
         [1, 0, 0]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{paying_platform, platform_with_card};
-use crate::world::{World, merged, on_every_store, operator, usage_event};
+use crate::world::{World, on_every_store, operator, usage_event, with_fields};
 
 const NOVEMBER: &str = "2027-11-01T00:00:00Z";
 
@@ -98,7 +98,7 @@ async fn example_14_weights_the_included_quantity_and_charges_late_usage(world: 
         .await;
     assert_eq!(usage, [("usage".to_owned(), 14)]);
     let late = json!({ "time": "2027-11-30T00:00:00Z" });
-    let late = merged(usage_event(&platform, "late", "requests", 30_000), late);
+    let late = with_fields(usage_event(&platform, "late", "requests", 30_000), late);
     let _ = world.report_usage(vec![late]).await.expect(200);
     let usage = world
         .usage_lines_at(&platform, "2028-01-02T00:00:00Z")
@@ -183,7 +183,7 @@ async fn usage_before_a_subscription_belongs_to_the_tier_free() {
     let _ = world.subscribe(&platform, "starter").await.expect(201);
     world.use_metric(&platform, "b", "requests", 5).await;
     let early = json!({ "time": "2027-11-10T10:17:32Z" });
-    let early = merged(usage_event(&platform, "c", "requests", 3), early);
+    let early = with_fields(usage_event(&platform, "c", "requests", 3), early);
     let _ = world.report_usage(vec![early]).await.expect(200);
     let current = world.usage_of(&platform, "/usage/current").await;
     assert_eq!(current["metrics"][0]["quantity"], 5);

@@ -21,7 +21,7 @@ impl UsageMeter for FakeMeter {
         self.counted.lock().unwrap().push(counted);
     }
 
-    fn exhausted(&self, _: &PlatformId) -> Option<ExhaustedRequests> {
+    fn find_exhausted(&self, _: &PlatformId) -> Option<ExhaustedRequests> {
         self.exhausted
     }
 }

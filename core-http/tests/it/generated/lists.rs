@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Case, Fixture, for_each_endpoint};
 use super::samples::samples;
-use crate::world::{World, merged, operator, platform_path, usage_event};
+use crate::world::{World, operator, platform_path, usage_event, with_fields};
 
 /// Returns whether the endpoint takes this parameter.
 pub(super) fn takes(case: &Case, parameter: &str) -> bool {
@@ -83,7 +83,7 @@ pub(super) async fn add_records(case: &Case) {
             let platform = &case.fixture.ids["platformId"];
             for tenant in ["one", "two", "three"].map(|name| format!("{name}-{round}")) {
                 let event = usage_event(platform, &tenant, "requests", 1);
-                let event = merged(event, json!({ "tenantId": tenant }));
+                let event = with_fields(event, json!({ "tenantId": tenant }));
                 let _ = world.report_usage(vec![event]).await.expect(200);
             }
         }
@@ -93,7 +93,7 @@ pub(super) async fn add_records(case: &Case) {
             for days in [0, 10, 20, 30] {
                 let time = now.minus(Duration::from_secs(days * 24 * 60 * 60));
                 let event = usage_event(platform, &format!("{days}-{round}"), "requests", 1);
-                let event = merged(event, json!({ "time": time }));
+                let event = with_fields(event, json!({ "time": time }));
                 let _ = world.report_usage(vec![event]).await.expect(200);
             }
         }

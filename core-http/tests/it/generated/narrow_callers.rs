@@ -112,7 +112,7 @@ async fn identity_headers_cannot_raise_the_rights_of_a_member() {
         true
     })
     .await;
-    assert_eq!(checked, 110);
+    assert_eq!(checked, 111);
 }
 
 /// The endpoints that refuse a person with an unconfirmed address.

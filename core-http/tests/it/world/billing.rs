@@ -11,7 +11,7 @@ use core_domain::billing::{
 use core_domain::kernel::{Context, CustomerId, InvoiceId, Record, Stored, Timestamp};
 use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
-use core_domain::use_case::billing::due::{DueCustomers, queue_due};
+use core_domain::use_case::billing::advance_job::{DueCustomers, queue_due};
 use core_domain::use_case::billing::follow::follow_platforms;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use serde_json::{Value, json};

@@ -35,8 +35,9 @@ use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Tim
 use core_domain::port::{Infrastructure, Persisted, Within, transact};
 use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
+use core_domain::use_case::billing::Billing;
+use core_domain::use_case::billing::advance_job::register_kinds as register_billing;
 use core_domain::use_case::billing::clock::BillingClock;
-use core_domain::use_case::billing::{Billing, register_kinds as register_billing};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, NoSupervisor, Outcome, Worker};
 use core_domain::use_case::registry::deployment::fail_stuck;
@@ -71,7 +72,7 @@ pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_bo
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
 pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
 pub(crate) use stores::{ExchangeableStore, on_every_store};
-pub(crate) use usage::{merged, usage_event};
+pub(crate) use usage::{usage_event, with_fields};
 pub(crate) use webhooks::{WEBHOOKS, reply_with_status, webhooks_of};
 
 /// The base URL of IAM, and the origin of its pages.

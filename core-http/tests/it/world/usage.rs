@@ -10,7 +10,7 @@ pub(crate) fn usage_event(platform: &str, id: &str, metric: &str, quantity: i64)
 }
 
 /// Returns an object with the fields of another one.
-pub(crate) fn merged(mut object: Value, fields: Value) -> Value {
+pub(crate) fn with_fields(mut object: Value, fields: Value) -> Value {
     if let Value::Object(fields) = fields {
         for (name, value) in fields {
             object[name] = value;
@@ -23,7 +23,7 @@ impl World {
     /// Reports events. An event without a time has the time of the clock.
     pub(crate) async fn report_usage(&self, events: Vec<Value>) -> Answer {
         let now = core_domain::kernel::Clock::now(self.clock.as_ref());
-        let timed = |event| merged(json!({ "time": now }), event);
+        let timed = |event| with_fields(json!({ "time": now }), event);
         let events: Vec<_> = events.into_iter().map(timed).collect();
         let body = json!({ "events": events });
         self.billing

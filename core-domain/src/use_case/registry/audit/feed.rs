@@ -100,7 +100,7 @@ pub(in crate::use_case) struct SealedChanges {
     pub(in crate::use_case) entries: Vec<Stored<AuditEntry>>,
     /// The position of the last change.
     pub(in crate::use_case) position: i64,
-    /// Whether there are no more changes yet.
+    /// `true` if there are no more changes yet.
     pub(in crate::use_case) is_last: bool,
 }
 
