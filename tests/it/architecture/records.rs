@@ -346,9 +346,8 @@ fn a_use_case_reads_only_records_of_its_own_service() {
         for (service, record) in records() {
             let reads = ["records", "unowned_records"].map(|way| format!("{way}::<{record}>"));
             let reads = reads.iter().any(|way| code.contains(way));
-            // The registry checks quotas and meters usage by the plan of the subscription, and is below billing.
-            let is_below = service == "billing"
-                && (relative.starts_with("shared/usage/") || relative == "shared/quota.rs");
+            // Usage and quotas are below the registry, which checks them by the plan of the subscription.
+            let is_below = relative.starts_with("shared/usage/") || relative == "shared/quota.rs";
             assert!(
                 !reads || is_below || service == home || service == "shared",
                 "use_case/{relative} reads {record}; call a use case of {service}"
