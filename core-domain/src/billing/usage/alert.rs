@@ -77,6 +77,7 @@ pub fn crossed_thresholds(price: &MetricPrice, before: u64, after: u64) -> Vec<T
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct UsageAlert {
     /// The id of the alert, which is the same before and after it is triggered.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,12}"))]
     pub id: String,
     /// The platform that the alert is about.
     pub platform_id: PlatformId,

@@ -242,6 +242,7 @@ impl NewUsageEvent {
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct UsageEvent {
     /// The platform, the source and the id, separated by `/`.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,12}"))]
     pub id: String,
     /// The platform that used something.
     pub platform_id: PlatformId,

@@ -100,6 +100,7 @@ pub struct MetricQuantity {
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct UsageRollup {
     /// The platform, the start in seconds, the metric and the stack, separated by `/`.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,12}"))]
     pub id: String,
     /// The platform that used something.
     pub platform_id: PlatformId,
@@ -153,6 +154,7 @@ pub enum UsageRollupQuery {
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct UsageTotal {
     /// The platform and the start of the period in seconds, separated by `/`.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,12}"))]
     pub id: String,
     /// The platform that the sums belong to.
     pub platform_id: PlatformId,

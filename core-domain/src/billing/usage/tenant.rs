@@ -10,6 +10,7 @@ use crate::kernel::{EntityId, PlatformId, StackId, Timestamp, record};
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct UsageTenant {
     /// The platform, the start of the period in seconds and the tenant, separated by `/`.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,12}"))]
     pub id: String,
     /// The platform that the tenant belongs to.
     pub platform_id: PlatformId,
