@@ -19,6 +19,7 @@ mod jobs;
 mod mails;
 mod nodes;
 mod registry_jobs;
+mod renewals;
 mod secrets;
 mod slice;
 #[cfg(unix)]

@@ -108,6 +108,7 @@ impl Installation for Suite {
             "registry" => self.registry(),
             "provisioning" => self.provisioning(),
             "cli" => self.cli(),
+            "billing" => self.billing(),
             _ => self.stacks(),
         };
         call.to(service).await

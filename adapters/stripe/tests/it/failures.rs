@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use core_domain::port::{Payments, PaymentsError};
+use core_domain::port::{CollectOutcome, Payments, PaymentsError};
 use core_stripe::StripePayments;
 use core_stripe_fake::{Fault, Pace, Settings, Silence};
 
@@ -205,4 +205,34 @@ async fn objects_of_another_mode_are_refused() {
     let world = World::with(settings, |_| ()).await;
     let error = create(&world).await.unwrap_err();
     assert!(matches!(error, PaymentsError::Unauthorized(_)), "{error:?}");
+}
+
+/// The most tries of a change until it succeeds.
+const MAX_TRIES: u64 = 200;
+
+#[tokio::test]
+async fn an_invoice_is_charged_once_however_often_requests_fail() {
+    for seed in 0..40 {
+        let world = World::without_retries().await;
+        let customer = world.customer().await;
+        let card = world.attach("pm_card_visa", &customer).await;
+        let invoice = world.invoice(&customer, 2);
+        let mut is_charged = false;
+        for nth in 0..MAX_TRIES {
+            world.fake.inject_random(seed * MAX_TRIES + nth, 40);
+            // The breaker opens after several failures; the clock moves past its pause.
+            world.advance(Duration::from_secs(31));
+            let Ok(pushed) = world.stripe.push_invoice(&invoice).await else {
+                continue;
+            };
+            let collected = world.collect(&pushed, &card, "attempt").await;
+            if matches!(collected, Ok(CollectOutcome::Paid)) {
+                is_charged = true;
+                break;
+            }
+        }
+        assert!(is_charged, "seed {seed}");
+        assert_eq!(world.fake.charges(), 1, "seed {seed}");
+        assert_eq!(world.fake.invoices().len(), 1, "seed {seed}");
+    }
 }

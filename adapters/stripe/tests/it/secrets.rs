@@ -1,13 +1,19 @@
 //! Tests that secrets appear in no log, error or debug output.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use core_domain::port::{CollectOutcome, Payments};
 use core_stripe_fake::{Fault, Settings};
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::world::{CUSTOMERS, World, account, details, key};
+
+/// While a process has only one subscriber, tracing asks the subscriber of the thread that reaches a log statement first. In
+/// another test this thread has none, and the statement would stay off. With a second subscriber, all of them are asked.
+static SECOND_SUBSCRIBER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -33,6 +39,7 @@ impl<'a> MakeWriter<'a> for Log {
 
 #[tokio::test]
 async fn no_secret_appears_in_logs_errors_or_debug_output() {
+    LazyLock::force(&SECOND_SUBSCRIBER);
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)

@@ -36,8 +36,6 @@ pub struct Threshold {
     pub percent: u32,
     /// The urgency of the alert.
     pub severity: AlertSeverity,
-    /// `true` if the people of the platform get a mail.
-    pub has_mail: bool,
 }
 
 /// The thresholds of every metric, lowest first.
@@ -45,17 +43,14 @@ pub const THRESHOLDS: [Threshold; 3] = [
     Threshold {
         percent: 50,
         severity: AlertSeverity::Info,
-        has_mail: false,
     },
     Threshold {
         percent: 80,
         severity: AlertSeverity::Warning,
-        has_mail: true,
     },
     Threshold {
         percent: 100,
         severity: AlertSeverity::Critical,
-        has_mail: true,
     },
 ];
 

@@ -23,19 +23,17 @@ pub(super) async fn pass(
     at: Timestamp,
 ) -> Result<()> {
     let is_due = |seen: &Stored<Subscription>| seen.due_at == Some(at);
-    if !subscription_state::find(uow, id)
-        .await?
-        .is_some_and(|seen| is_due(&seen))
-    {
+    let Some(mut seen) = subscription_state::find(uow, id).await?.filter(is_due) else {
         return Ok(());
-    }
+    };
     // A change that was not paid by the end of the period is not made.
     if let Some(open) = operation::open_of(uow, id).await? {
         payment::discard(cx, uow, billing, &open.invoice_id, at).await?;
+        match subscription_state::find(uow, id).await?.filter(is_due) {
+            Some(changed) => seen = changed,
+            None => return Ok(()),
+        }
     }
-    let Some(seen) = subscription_state::find(uow, id).await?.filter(is_due) else {
-        return Ok(());
-    };
     let boundary = Boundary {
         cx,
         billing,

@@ -4,6 +4,8 @@
 //! customers, payment methods and one invoice for each invoice of the suite. It is never called inside a unit of work: a
 //! first unit stores what is to be done, then the provider is called, and a second unit stores the outcome. See
 //! [`charge`].
+//!
+//! Changes by time, such as renewals, are jobs; see [`advance_job`]. They are dated at the instant at which they are due.
 
 pub mod advance_job;
 pub(in crate::use_case::billing) mod book;

@@ -353,7 +353,9 @@ impl<'a> Payment<'a> {
 
     /// Lifts the suspension of a platform whose customer owes nothing any more.
     async fn lift_suspension(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let Some(platform) = self.invoice.platform_id.clone() else {
+        // An invoice that was paid at the first attempt was no debt.
+        let was_late = self.invoice.attempt_count > 1;
+        let Some(platform) = self.invoice.platform_id.clone().filter(|_| was_late) else {
             return Ok(());
         };
         let customer = &self.book.customer.id;

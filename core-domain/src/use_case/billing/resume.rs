@@ -12,6 +12,9 @@ use crate::billing::{
 use crate::kernel::{Context, CustomerId, InvoiceId, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::{Mode, Store, UnitOfWork, transact};
 
+/// The most paused subscriptions of a customer that are resumed at once.
+const MAX_PAUSED: u32 = 100;
+
 /// Begins new periods of the paused subscriptions of a customer, and charges them to a payment method. A subscription
 /// whose charge fails stays paused, and its invoice is cancelled.
 ///
@@ -27,7 +30,7 @@ pub(super) async fn resume_paused(
     let mut uow = store.begin(Mode::Read).await?;
     let paused = SubscriptionQuery::PausedOf(customer.clone());
     let subscriptions = unowned_records::<Subscription>(uow.as_mut());
-    let paused = subscriptions.list(&paused, 100).await;
+    let paused = subscriptions.list(&paused, MAX_PAUSED).await;
     uow.rollback().await;
     for subscription in paused? {
         let id = &subscription.id;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{paying_platform, platform_with_card};
+use super::{billing_records, paying_platform, platform_with_card};
 use crate::world::{PaymentFault, World, WorldImage, operator};
 
 const DECLINED: &str = "pm_card_chargeCustomerFail";
@@ -117,32 +117,14 @@ impl Scenario {
     }
 }
 
-/// Returns the records of a platform's billing, without what differs from run to run. An invoice is paid later if the
-/// store of the ledger fails.
+/// Returns the records of a platform's billing, without the times of payments. An invoice is paid later if the store of
+/// the ledger fails.
 async fn records(world: &World, platform: &str) -> Value {
-    let mut invoices = world.invoices(platform).await;
-    let mut subscription = world.subscription_of(platform).await;
-    let own = [
-        "id",
-        "number",
-        "customerId",
-        "platformId",
-        "subscriptionId",
-        "providerId",
-        "updatedAt",
-        "lines",
-        "paidAt",
-        "latestInvoiceId",
-        "version",
-        "defaultPaymentMethodId",
-    ];
-    for value in invoices.iter_mut().chain([&mut subscription]) {
-        let fields = value.as_object_mut().unwrap();
-        own.iter().for_each(|field| drop(fields.remove(*field)));
+    let mut records = billing_records(world, platform).await;
+    for invoice in records["invoices"].as_array_mut().unwrap() {
+        let _ = invoice.as_object_mut().unwrap().remove("paidAt");
     }
-    let shown = world.platform(platform).await;
-    let (status, tier) = (&shown["status"], &shown["tier"]);
-    json!({ "invoices": invoices, "subscription": subscription, "status": status, "tier": tier })
+    records
 }
 
 /// Gives waiting and interrupted jobs the time to end.

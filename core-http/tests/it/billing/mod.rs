@@ -17,7 +17,7 @@ mod usage;
 mod usage_periods;
 
 use core_domain::kernel::Clock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::world::{World, operator, platform_path};
 
@@ -37,6 +37,32 @@ async fn platform_with_card(world: &World) -> (String, String) {
     world.attach_card(&customer, "pm_card_visa").await;
     world.clock.set(now);
     (platform, customer)
+}
+
+/// Returns the records of a platform's billing, without what differs from run to run.
+async fn billing_records(world: &World, platform: &str) -> Value {
+    let mut invoices = world.invoices(platform).await;
+    let mut subscription = world.subscription_of(platform).await;
+    let own = [
+        "id",
+        "number",
+        "customerId",
+        "platformId",
+        "subscriptionId",
+        "providerId",
+        "updatedAt",
+        "lines",
+        "latestInvoiceId",
+        "version",
+        "defaultPaymentMethodId",
+    ];
+    for value in invoices.iter_mut().chain([&mut subscription]) {
+        let fields = value.as_object_mut().unwrap();
+        own.iter().for_each(|field| drop(fields.remove(*field)));
+    }
+    let shown = world.platform(platform).await;
+    let (status, tier) = (&shown["status"], &shown["tier"]);
+    json!({ "invoices": invoices, "subscription": subscription, "status": status, "tier": tier })
 }
 
 /// Returns the amounts of the lines of an invoice.

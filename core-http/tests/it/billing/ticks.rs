@@ -1,4 +1,4 @@
-//! Ticks: what is due is made on request, and the test clock is moved.
+//! Requests that make due changes at once, and move the test clock.
 
 use std::time::Duration;
 
