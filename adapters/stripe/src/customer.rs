@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::call::Call;
 use crate::error::{CallError, SecretText};
+use crate::event::Reference;
 use crate::session::{Session, no_lookup};
 
 /// The member of a customer's metadata that contains our id.
@@ -15,6 +16,12 @@ struct Customer {
     id: String,
     #[serde(default)]
     metadata: std::collections::BTreeMap<String, String>,
+    invoice_settings: Option<InvoiceSettings>,
+}
+
+#[derive(Deserialize)]
+struct InvoiceSettings {
+    default_payment_method: Option<Reference>,
 }
 
 /// An object of which only the existence matters.
@@ -78,6 +85,18 @@ pub(crate) async fn set_default(
         .param("invoice_settings[default_payment_method]", method)
         .key(key.as_str());
     change(session, &update).await
+}
+
+/// Returns the default payment method of a customer. Returns `None` if it has none, or there is no such customer.
+pub(crate) async fn default_method(
+    session: &Session<'_>,
+    id: &str,
+) -> Result<Option<String>, CallError> {
+    let get = Call::get("customer.find", &["customers", id]);
+    let found: Option<Customer> = session.find(&get).await?;
+    let settings = found.and_then(|customer| customer.invoice_settings);
+    let method = settings.and_then(|settings| settings.default_payment_method);
+    Ok(method.map(Reference::into_id))
 }
 
 /// Sends a change whose repetition has no further effect.

@@ -176,6 +176,14 @@ impl Payments for StripePayments {
         Ok(look_up::look_up(&self.session(), invoice).await?)
     }
 
+    async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError> {
+        Ok(look_up::find(&self.session(), id).await?)
+    }
+
+    async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError> {
+        Ok(customer::default_method(&self.session(), customer).await?)
+    }
+
     async fn portal(
         &self,
         customer: &str,

@@ -10,6 +10,7 @@ use core_domain::port::{
 };
 use core_domain::use_case::billing::advance_job::register_kinds as register_billing;
 use core_domain::use_case::billing::clock::BillingClock;
+use core_domain::use_case::billing::page_links::PageLinks;
 use core_domain::use_case::billing::{Billing, plan};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
@@ -88,7 +89,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let payments = PaymentProviders::of(&builder, &store)?;
-    let billing = billing(&builder, &store, payments.interactive).await?;
+    let billing = billing(&builder, &store, payments.interactive, &secret).await?;
     let background_billing = Arc::new(Billing {
         payments: payments.background,
         ..billing.as_ref().clone()
@@ -380,12 +381,18 @@ async fn billing(
     builder: &SuiteBuilder,
     store: &Arc<dyn Store>,
     payments: Arc<dyn Payments>,
+    secret: &InstallationSecret,
 ) -> Result<Arc<Billing>, SuiteError> {
     let options = &builder.settings.billing;
     let billing = Billing {
         plans: options.catalog()?,
         payments,
         clock: options.clock(),
+        pages: PageLinks::new(
+            builder.billing_url.as_deref(),
+            options.portal_return_hosts.clone(),
+            &secret.key("pages of billing"),
+        ),
     };
     if billing.payments.is_live() && billing.clock == BillingClock::Test {
         return Err(SuiteError::Setting(ConfigError {

@@ -21,6 +21,8 @@ pub struct BillingOptions {
     /// Whether an operator can move the clock of billing forward, so that a year of billing takes seconds. Only for
     /// tests; refused with a payment provider that moves real money. Default: `false`.
     pub test_clock: bool,
+    /// The hosts that the customer portal may lead back to, for example `app.example.org`. Default: every host.
+    pub portal_return_hosts: Vec<String>,
     /// The plans, one for each tier. A change of a price, a limit or an included quantity needs a higher `version`.
     /// Default: the standard plans.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,6 +35,7 @@ impl Default for BillingOptions {
             allow_simulated_payments: false,
             tick_every: Duration::from_secs(10),
             test_clock: false,
+            portal_return_hosts: Vec::new(),
             plans: Vec::new(),
         }
     }

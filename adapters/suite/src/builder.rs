@@ -48,6 +48,8 @@ pub struct SuiteBuilder {
     pub(crate) iam_url: String,
     /// The public URL of the gateway; `None` if clients cannot look up IAM.
     pub(crate) gateway_url: Option<String>,
+    /// The public URL of the billing service; `None` if billing has no pages.
+    pub(crate) billing_url: Option<String>,
     #[cfg(feature = "local")]
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
@@ -90,6 +92,7 @@ impl Default for SuiteBuilder {
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
             gateway_url: None,
+            billing_url: None,
             #[cfg(feature = "local")]
             site_port: 8090,
             #[cfg(feature = "local")]
@@ -331,6 +334,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn gateway_url(mut self, url: impl Into<String>) -> Self {
         self.gateway_url = Some(url.into());
+        self
+    }
+
+    /// Sets the public URL of the billing service, without a path. The pages on which customers pay invoices and manage
+    /// their plan are below it. Default: none, there are no such pages.
+    #[must_use]
+    pub fn billing_url(mut self, url: impl Into<String>) -> Self {
+        self.billing_url = Some(url.into());
         self
     }
 

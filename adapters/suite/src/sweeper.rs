@@ -4,8 +4,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use core_domain::kernel::{Cipher, Context, Entropy, Result};
+use core_domain::kernel::{Cipher, Context, Entropy, Error, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
+use core_domain::use_case::billing::closing::close_void_invoices;
+use core_domain::use_case::billing::inbox::{catch_up, remove_old_provider_events};
+use core_domain::use_case::billing::portal;
 use core_domain::use_case::billing::recovery::recover;
 use core_domain::use_case::billing::{Billing, ledger};
 use core_domain::use_case::cli::remove_expired_plans;
@@ -27,9 +30,12 @@ use crate::sweep_options::SweepOptions;
 use crate::uploads;
 
 /// Records that expire after minutes, and that any caller can create many of.
-const SHORT_LIVED: [(&str, RemoveSlice); 7] = [
+const SHORT_LIVED: [(&str, RemoveSlice); 8] = [
     ("deploy plans", |uow, limit| {
         Box::pin(remove_expired_plans(uow, limit))
+    }),
+    ("portal sessions", |uow, limit| {
+        Box::pin(portal::remove_ended_sessions(uow, limit))
     }),
     ("links", |uow, limit| {
         Box::pin(verification::remove_expired(uow, limit))
@@ -52,7 +58,7 @@ const SHORT_LIVED: [(&str, RemoveSlice); 7] = [
 ];
 
 /// Records that last for hours or days.
-const LONG_LIVED: [(&str, RemoveSlice); 7] = [
+const LONG_LIVED: [(&str, RemoveSlice); 8] = [
     ("stored responses", |uow, limit| {
         Box::pin(remove_expired_answers(uow, limit))
     }),
@@ -70,6 +76,9 @@ const LONG_LIVED: [(&str, RemoveSlice); 7] = [
     }),
     ("usage events", |uow, limit| {
         Box::pin(remove_old_events(uow, limit))
+    }),
+    ("provider events", |uow, limit| {
+        Box::pin(remove_old_provider_events(uow, limit))
     }),
     ("setup intents", |uow, limit| {
         Box::pin(ledger::remove_expired_intents(uow, limit))
@@ -175,6 +184,7 @@ impl Sweeper {
         if swept == SweepOutcome::Done {
             self.remove_orphaned_uploads(stopped.clone()).await;
             self.recover_charges(stopped.clone()).await;
+            self.follow_provider(stopped.clone()).await;
         }
         if swept != SweepOutcome::Done || !is_daily {
             return swept;
@@ -259,6 +269,28 @@ impl Sweeper {
         }
     }
 
+    /// Cancels void invoices at the payment provider, and fetches its events whose webhooks were missed.
+    async fn follow_provider(&self, mut stopped: watch::Receiver<bool>) {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let (store, billing) = (self.store.as_ref(), self.billing.as_ref());
+        let followed = async {
+            let closed = close_void_invoices(&cx, store, billing).await?;
+            let received = catch_up(&cx, store, billing).await?;
+            Ok::<_, Error>((closed, received))
+        };
+        let followed = tokio::select! {
+            followed = followed => followed,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match followed {
+            Ok((0, 0)) => {}
+            Ok((closed, received)) => {
+                tracing::info!(closed, received, "caught up with the payment provider");
+            }
+            Err(error) => tracing::warn!(?error, "the payment provider could not be followed"),
+        }
+    }
+
     /// Removes old previews, and files that no deployment refers to.
     async fn remove_old_deployments(&self, mut stopped: watch::Receiver<bool>) {
         let removed = tokio::select! {
@@ -308,6 +340,7 @@ mod tests {
         ManualClock, MemoryInfrastructure, MockBlobs, MockPayments, RecordKey, SeededEntropy,
     };
     use core_domain::use_case::billing::clock::BillingClock;
+    use core_domain::use_case::billing::page_links::PageLinks;
     use core_storage::memory::{MemoryConfig, open};
     use tokio::time::sleep;
 
@@ -366,6 +399,7 @@ mod tests {
                     plans: PlanCatalog::default(),
                     payments: Arc::new(MockPayments::new()),
                     clock: BillingClock::Store,
+                    pages: PageLinks::new(None, Vec::new(), b"a secret"),
                 }),
                 entropy,
                 options,

@@ -9,8 +9,10 @@ use super::records::covers_unowned;
 use super::records::unowned_records;
 use super::signed_in::ensure_not_suspended;
 use crate::billing::{
-    Customer, CustomerQuery, Invoice, InvoiceQuery, Subscription, SubscriptionQuery,
+    Customer, CustomerQuery, Invoice, InvoiceQuery, PortalSecret, PortalSession, Subscription,
+    SubscriptionQuery,
 };
+use crate::iam::TokenHash;
 use crate::kernel::{
     Context, CustomerId, Error, InvoiceId, PermissionType, PlatformId, Record, Result, Stored,
     SubscriptionId,
@@ -106,6 +108,62 @@ impl<G> CustomerScope<G> {
         let found = unowned_records::<Subscription>(uow).first(&one).await?;
         found.ok_or(Error::NotFound(Subscription::KIND))
     }
+}
+
+/// The billing of a platform for the holder of a portal session. Only [`authorize_portal`] creates one.
+#[derive(Clone, Debug)]
+pub struct PortalScope {
+    session: Stored<PortalSession>,
+    customer: Stored<Customer>,
+}
+
+impl PortalScope {
+    /// The session.
+    #[must_use]
+    pub const fn session(&self) -> &Stored<PortalSession> {
+        &self.session
+    }
+
+    /// Returns the scope on the billing of the platform. Whoever creates a session has `billing:manage`, which includes
+    /// reading.
+    #[must_use]
+    pub fn billing<G: PermissionType>(&self) -> BillingScope<G> {
+        BillingScope {
+            platform_id: self.session.platform_id.clone(),
+            customer: Some(self.customer.clone()),
+            permission: PhantomData,
+        }
+    }
+
+    /// Returns the scope on the customer.
+    #[must_use]
+    pub fn customer<G>(&self) -> CustomerScope<G> {
+        CustomerScope::new(self.customer.clone())
+    }
+}
+
+/// Authorizes the holder of the secret of a portal session.
+///
+/// # Errors
+/// `UNAUTHORIZED` if there is no such session, it has ended, or the secret is of another kind.
+pub async fn authorize_portal(
+    uow: &mut dyn UnitOfWork,
+    secret: &str,
+    kind: PortalSecret,
+) -> Result<PortalScope> {
+    let now = uow.now().await?;
+    let id = TokenHash::of(secret);
+    let session = unowned_records::<PortalSession>(uow).find(&id).await?;
+    let is_valid =
+        |session: &Stored<PortalSession>| session.secret == kind && now < session.expires_at;
+    let session = session.filter(is_valid).ok_or(Error::Unauthorized)?;
+    let customer = unowned_records::<Customer>(uow)
+        .find(&session.customer_id)
+        .await?;
+    Ok(PortalScope {
+        session,
+        customer: customer.ok_or(Error::Unauthorized)?,
+    })
 }
 
 covers_unowned! {

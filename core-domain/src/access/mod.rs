@@ -17,6 +17,7 @@
 //! | [`JobScope`] | [`authorize_job`] | one job |
 //! | [`BillingScope`] | [`authorize_billing`] | the billing of one platform, also of a deleted one |
 //! | [`CustomerScope`] | [`authorize_customer`] and its siblings | one customer of billing |
+//! | [`PortalScope`] | [`authorize_portal`] | the billing of a platform, for the holder of a portal session |
 //! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for operators |
 //! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`AccountScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | requests that depend only on the identity of the caller |
 //! | [`SystemScope`] | this crate | the background work of the suite |
@@ -42,8 +43,8 @@ pub use api_key::{
 };
 pub use audited::AuditEvent;
 pub use billing::{
-    BillingScope, CustomerScope, authorize_billing, authorize_customer, authorize_invoice,
-    authorize_subscription,
+    BillingScope, CustomerScope, PortalScope, authorize_billing, authorize_customer,
+    authorize_invoice, authorize_portal, authorize_subscription,
 };
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};

@@ -148,6 +148,8 @@ impl CreditGrant {
 pub enum CreditGrantQuery {
     /// The credits of a customer, newest first.
     Of(CustomerId),
+    /// The credits of all customers of which something is left.
+    Active,
     /// The credits of a customer of which something is left.
     ActiveOf(CustomerId),
     /// The credits that expire by an instant, the first to expire first.

@@ -207,8 +207,6 @@ pub struct Invoice {
     pub voided_at: Option<Timestamp>,
     /// When the invoice was written off. `null` if it was not.
     pub marked_uncollectible_at: Option<Timestamp>,
-    /// The address of a page on which the invoice can be paid. `null` if there is none.
-    pub hosted_invoice_url: Option<String>,
     /// The payment provider.
     pub provider: PaymentProvider,
     /// The id of the invoice at the provider. `null` until the provider has it.
@@ -228,6 +226,12 @@ pub struct Invoice {
     /// When the clock charges the invoice next, or gives collection up. `None` if it does neither.
     #[serde(skip)]
     pub due_at: Option<Timestamp>,
+    /// Since when the invoice is void here and has to be cancelled at the provider. `None` if it does not.
+    #[serde(skip)]
+    pub closing_since: Option<Timestamp>,
+    /// The status at the provider, if it contradicts the status here. `None` if it does not.
+    #[serde(skip)]
+    pub contradiction: Option<InvoiceStatus>,
 }
 
 record! {
@@ -288,6 +292,12 @@ pub enum InvoiceQuery {
         /// The instant.
         by: Timestamp,
     },
+    /// The open invoices of all customers.
+    Open,
+    /// The void invoices that have to be cancelled at the provider, the first one first.
+    Closing,
+    /// The invoices whose status at the provider contradicts the status here.
+    Contradicted,
 }
 
 #[cfg(test)]

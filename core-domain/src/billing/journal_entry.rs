@@ -89,6 +89,13 @@ impl JournalEntry {
 pub enum JournalEntryQuery {
     /// All entries.
     All,
+    /// The entries of a time.
+    Between {
+        /// The first instant.
+        from: Timestamp,
+        /// The first instant after it; `None` for no end.
+        before: Option<Timestamp>,
+    },
     /// The entries of a record.
     About(String),
     /// The entries of a customer.

@@ -20,11 +20,14 @@ mod ledger;
 mod metric;
 mod money;
 mod operation;
+mod overview;
 mod payment_attempt;
 mod payment_method;
 mod plan;
 mod plan_version;
+mod portal_session;
 mod proration;
+mod received_event;
 mod settlement;
 mod subscription;
 mod test_clock;
@@ -56,6 +59,7 @@ pub use operation::{
     BillingOperation, BillingOperationQuery, OperationEvent, OperationKind, OperationStatus,
     TIME_TO_PAY,
 };
+pub use overview::{InvoiceSum, Overview, WebhookState};
 pub use payment_attempt::{
     AttemptEvent, AttemptStatus, PaymentAttempt, PaymentAttemptQuery, collection_ends_at,
     next_attempt_after,
@@ -66,7 +70,9 @@ pub use plan::{
     PlanTier, ensure_unchanged,
 };
 pub use plan_version::{PlanVersion, PlanVersionQuery};
+pub use portal_session::{PortalSecret, PortalSession, PortalSessionQuery};
 pub use proration::{Proration, split_by_largest_remainder};
+pub use received_event::{ReceivedEvent, ReceivedEventQuery, ReceivedEventStatus};
 pub use settlement::{Bill, Settlement};
 pub use subscription::{
     PendingChange, Price, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,

@@ -393,6 +393,8 @@ pub enum SubscriptionQuery {
     OfPlatform(PlatformId),
     /// The subscription of a platform that has not ended.
     LiveOfPlatform(PlatformId),
+    /// The subscriptions of all customers with a status.
+    WithStatus(SubscriptionStatus),
     /// The paused subscriptions of a customer.
     PausedOf(CustomerId),
     /// The subscriptions that time changes by an instant, the first to change first.

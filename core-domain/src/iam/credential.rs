@@ -166,6 +166,14 @@ impl CookieSigner {
         URL_SAFE_NO_PAD.encode(digest.unwrap_or_default())
     }
 
+    /// Returns whether this is the keyed digest of a value. Takes the same time for every wrong digest.
+    #[must_use]
+    pub fn has_digest(&self, value: &str, digest: &str) -> bool {
+        let digest = URL_SAFE_NO_PAD.decode(digest).unwrap_or_default();
+        let mac = self.mac(value);
+        mac.is_some_and(|mac| mac.verify_slice(&digest).is_ok())
+    }
+
     /// Returns the value with its signature.
     #[must_use]
     pub fn sign(&self, value: &str) -> String {

@@ -66,6 +66,8 @@ text_enum! {
         CustomerExists = "CUSTOMER_EXISTS",
         /// The subscription already has this tier and interval.
         TierUnchanged = "TIER_UNCHANGED",
+        /// The customer has nothing that can be invoiced now.
+        NothingToInvoice = "NOTHING_TO_INVOICE",
         /// The subscription already has this plan.
         AlreadyOnPlan = "ALREADY_ON_PLAN",
         /// The price of the subscription has changed since the preview.

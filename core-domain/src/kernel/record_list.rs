@@ -71,6 +71,8 @@ macro_rules! for_each_record {
             plan_versions: $crate::billing::PlanVersion;
             test_clocks: $crate::billing::TestClock;
             feed_cursors: $crate::billing::FeedCursor;
+            received_events: $crate::billing::ReceivedEvent;
+            portal_sessions: $crate::billing::PortalSession;
             ledger_methods: $crate::billing::LedgerMethod;
             ledger_setup_intents: $crate::billing::LedgerSetupIntent;
             ledger_invoices: $crate::billing::LedgerInvoice;

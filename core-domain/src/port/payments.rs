@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Cause;
-use crate::billing::{Card, Currency, Money, PaymentProvider};
-use crate::kernel::{CustomerId, InvoiceId, PlatformId, Secret, Timestamp, text_enum};
+use crate::billing::{Card, Currency, InvoiceStatus, Money, PaymentProvider};
+use crate::kernel::{CustomerId, InvoiceId, PlatformId, Secret, Timestamp};
 
 /// Charges invoices and manages payment methods at a payment provider.
 ///
@@ -139,6 +139,18 @@ pub trait Payments: Send + Sync + std::fmt::Debug {
         &self,
         invoice: &InvoiceReference,
     ) -> Result<Option<ProviderInvoice>, PaymentsError>;
+
+    /// Returns the invoice with this id at the provider. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// Only those of every method.
+    async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError>;
+
+    /// Returns the payment method that the provider shows as the default of a customer. Returns `None` if it shows none.
+    ///
+    /// # Errors
+    /// Only those of every method.
+    async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError>;
 
     /// Opens a page of the provider on which a customer manages payment methods. Returns `None` if the provider has no
     /// such page; the suite then shows its own.
@@ -275,29 +287,13 @@ pub struct ProviderInvoice {
     /// Our id of the invoice. `None` if the invoice is not ours.
     pub invoice_id: Option<InvoiceId>,
     /// The status.
-    pub status: ProviderInvoiceStatus,
+    pub status: InvoiceStatus,
     /// The amount to charge in minor units.
     pub amount_due: i64,
     /// The currency.
     pub currency: Currency,
     /// The outcome of the last charge. `None` if none was tried, or if it is not known.
     pub last_charge: Option<CollectOutcome>,
-}
-
-text_enum! {
-    /// The status of an invoice at the provider.
-    pub enum ProviderInvoiceStatus {
-        /// The invoice can still change.
-        Draft = "draft",
-        /// The invoice can be paid.
-        Open = "open",
-        /// The invoice was paid.
-        Paid = "paid",
-        /// The invoice was written off.
-        Uncollectible = "uncollectible",
-        /// The invoice was cancelled.
-        Void = "void",
-    }
 }
 
 /// How an open invoice ends without a charge.

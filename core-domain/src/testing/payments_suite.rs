@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::billing::{Currency, Money, TestCard};
+use crate::billing::{Currency, InvoiceStatus, Money, TestCard};
 use crate::kernel::{CustomerId, Entropy, InvoiceId, Timestamp};
 use crate::port::{
     Close, CollectOutcome, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
-    ProviderInvoice, ProviderInvoiceStatus, PushedInvoice, PushedLine,
+    ProviderInvoice, PushedInvoice, PushedLine,
 };
 
 /// A payment provider in a test.
@@ -291,7 +291,7 @@ async fn a_pushed_invoice_is_open_and_found_by_both_ids(world: &dyn PaymentsWorl
     };
     assert_eq!(payments.look_up(&reference).await.unwrap(), None);
     let pushed = payments.push_invoice(&invoice).await.unwrap();
-    assert_eq!(pushed.status, ProviderInvoiceStatus::Open);
+    assert_eq!(pushed.status, InvoiceStatus::Open);
     assert_eq!((pushed.amount_due, pushed.currency), (3_500, Currency::USD));
     assert_eq!(pushed.invoice_id.as_ref(), Some(&invoice.id));
     assert_eq!(payments.push_invoice(&invoice).await.unwrap(), pushed);
@@ -320,7 +320,7 @@ async fn a_charge_pays_the_invoice_once(world: &dyn PaymentsWorld) {
     }
     assert!(is_invalid(payer.collect(&invoice, &method, "pay:2").await));
     let paid = payer.look_up(&invoice).await;
-    assert_eq!(paid.status, ProviderInvoiceStatus::Paid);
+    assert_eq!(paid.status, InvoiceStatus::Paid);
     assert_eq!(paid.last_charge, Some(CollectOutcome::Paid));
 }
 
@@ -337,7 +337,7 @@ async fn a_declined_charge_leaves_the_invoice_open(world: &dyn PaymentsWorld) {
         assert_eq!(decline.decline_code.as_deref(), Some("generic_decline"));
     }
     let open = payer.look_up(&invoice).await;
-    assert_eq!(open.status, ProviderInvoiceStatus::Open);
+    assert_eq!(open.status, InvoiceStatus::Open);
     assert!(matches!(
         open.last_charge,
         Some(CollectOutcome::Declined(_))
@@ -356,7 +356,7 @@ async fn a_charge_that_must_be_confirmed_returns_a_secret(world: &dyn PaymentsWo
     };
     assert!(client_secret.expose().starts_with("pi_"));
     let open = payer.look_up(&invoice).await;
-    assert_eq!(open.status, ProviderInvoiceStatus::Open);
+    assert_eq!(open.status, InvoiceStatus::Open);
     let is_pending = matches!(
         open.last_charge,
         Some(CollectOutcome::ActionRequired { .. })
@@ -383,10 +383,7 @@ async fn a_cancelled_invoice_cannot_be_charged(world: &dyn PaymentsWorld) {
     payer.close(&invoice, Close::Void).await.unwrap();
     assert!(is_invalid(payer.collect(&invoice, &method, "pay:1").await));
     let void = payer.look_up(&invoice).await;
-    assert_eq!(
-        (void.status, void.last_charge),
-        (ProviderInvoiceStatus::Void, None)
-    );
+    assert_eq!((void.status, void.last_charge), (InvoiceStatus::Void, None));
 }
 
 async fn a_written_off_invoice_can_still_be_paid(world: &dyn PaymentsWorld) {
@@ -395,7 +392,7 @@ async fn a_written_off_invoice_can_still_be_paid(world: &dyn PaymentsWorld) {
     let invoice = payer.push().await;
     payer.close(&invoice, Close::Uncollectible).await.unwrap();
     let status = payer.look_up(&invoice).await.status;
-    assert_eq!(status, ProviderInvoiceStatus::Uncollectible);
+    assert_eq!(status, InvoiceStatus::Uncollectible);
     let outcome = payer.collect(&invoice, &method, "pay:1").await.unwrap();
     assert_eq!(outcome, CollectOutcome::Paid);
 }
@@ -406,7 +403,7 @@ async fn an_invoice_can_be_paid_in_another_way(world: &dyn PaymentsWorld) {
     payer.close(&invoice, Close::PaidOutOfBand).await.unwrap();
     payer.close(&invoice, Close::PaidOutOfBand).await.unwrap();
     let paid = payer.look_up(&invoice).await;
-    assert_eq!(paid.status, ProviderInvoiceStatus::Paid);
+    assert_eq!(paid.status, InvoiceStatus::Paid);
 }
 
 async fn an_invoice_that_is_pushed_again_after_two_days_is_the_same(world: &dyn PaymentsWorld) {

@@ -3,21 +3,26 @@
 mod credit;
 mod customer;
 mod invoice;
+mod operate;
 mod override_terms;
+mod pages;
 mod payment_method;
 mod plan;
 mod plan_change;
 mod platform;
+mod portal;
 mod spelling;
 mod subscription;
 mod tick;
 mod usage;
 mod view;
+mod webhook;
 
 use std::sync::Arc;
 
 use core_domain::kernel::SuiteService;
 use core_domain::use_case::billing::Billing;
+use pages::BillingErrorPages;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, with_tag};
 
@@ -40,7 +45,13 @@ pub fn service(app: Arc<App>, billing: &Arc<Billing>) -> Result<Service, Service
             "Payment methods",
             "Cards of a customer. The payment provider stores them.",
         )
-        .tag("Operators", "Credits, trials and overrides, for operators.")
+        .tag(
+            "Operators",
+            "Credits, trials, overrides and the overview, for operators.",
+        )
+        .tag("Webhooks", "Events of the payment provider.")
+        .tag("Pages", "HTML pages for customers.")
+        .error_pages(Arc::new(BillingErrorPages))
         .build()
 }
 
@@ -51,15 +62,20 @@ pub fn endpoints(billing: &Arc<Billing>) -> Vec<Endpoint> {
     subscriptions.extend(plan_change::rows(billing));
     let mut for_operators = credit::rows(billing);
     for_operators.extend(override_terms::rows(billing));
+    for_operators.extend(operate::rows(billing));
     for_operators.extend(tick::rows(billing));
+    let mut customers = customer::rows(billing);
+    customers.extend(portal::rows(billing));
     let parts = [
         with_tag("Plans", plan::rows(billing)),
         with_tag("Subscriptions", subscriptions),
-        with_tag("Invoices", invoice::rows()),
+        with_tag("Invoices", invoice::rows(billing)),
         with_tag("Usage", usage::rows(billing)),
-        with_tag("Customers", customer::rows(billing)),
+        with_tag("Customers", customers),
         with_tag("Payment methods", payment_method::rows(billing)),
         with_tag("Operators", for_operators),
+        with_tag("Webhooks", webhook::rows(billing)),
+        with_tag("Pages", pages::rows(billing)),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -2,6 +2,7 @@
 
 use core_domain::billing::{Invoice, InvoiceLine, Subscription};
 use core_domain::kernel::Stored;
+use core_domain::use_case::billing::Billing;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -30,19 +31,38 @@ impl SubscriptionView {
     }
 }
 
+/// An invoice without its lines.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InvoiceView {
+    #[serde(flatten)]
+    invoice: Invoice,
+    /// The address of a page on which the invoice can be paid. `null` if it cannot be paid there.
+    hosted_invoice_url: Option<String>,
+}
+
+impl InvoiceView {
+    pub(super) fn of(billing: &Billing, stored: &Stored<Invoice>) -> Self {
+        Self {
+            invoice: stored.edit(),
+            hosted_invoice_url: billing.pages.pay_url(stored),
+        }
+    }
+}
+
 /// An invoice with its lines.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct InvoiceDetail {
     #[serde(flatten)]
-    invoice: Invoice,
+    invoice: InvoiceView,
     /// The lines, which add up to `subtotal`.
     lines: Vec<InvoiceLine>,
 }
 
 impl InvoiceDetail {
-    pub(super) fn of(stored: &Stored<Invoice>) -> Self {
+    pub(super) fn of(billing: &Billing, stored: &Stored<Invoice>) -> Self {
         Self {
-            invoice: stored.edit(),
+            invoice: InvoiceView::of(billing, stored),
             lines: stored.lines.clone(),
         }
     }

@@ -49,7 +49,8 @@ pub use answer::lists::{
 };
 pub use answer::long_poll::{Wait, WaitQuery};
 pub use answer::media::{
-    Event, EventStream, Html, JsonOrEvents, Media, MediaStream, PageOr, Redirect, RedirectOr,
+    Event, EventStream, Html, JsonOrEvents, JsonOrPage, Media, MediaStream, PageOr, Redirect,
+    RedirectOr,
 };
 pub(crate) use answer::media::{SCRIPT_POLICY, form_policy};
 pub use endpoint::handler::{PlainHandler, UnitHandler, UploadHandler};
@@ -84,3 +85,4 @@ pub use request::dry_run::{DryRunQuery, DryRunResponse};
 pub(crate) use request::idempotency_key::KEY_PATTERN;
 pub use request::input::{Input, PathParams, RawInput, ReasonBody, Unparsed};
 pub use request::json::parse_strict;
+pub(crate) use request::media_types::HTML;

@@ -67,6 +67,7 @@ CREATE TABLE "billing_subscriptions" (
 CREATE UNIQUE INDEX "billing_subscriptions_live" ON "billing_subscriptions" ("platform_id") WHERE "platform_id" IS NOT NULL AND "status" IN ('incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused');
 CREATE INDEX "billing_subscriptions_by_customer_id_created_at" ON "billing_subscriptions" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_subscriptions_by_platform_id_created_at" ON "billing_subscriptions" ("platform_id", "created_at", "id");
+CREATE INDEX "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id");
 CREATE INDEX "billing_subscriptions_by_due_at_if_due_at" ON "billing_subscriptions" ("due_at", "id") WHERE "due_at" IS NOT NULL;
 
 CREATE TABLE "billing_invoices" (
@@ -95,7 +96,6 @@ CREATE TABLE "billing_invoices" (
     "paid_at" INTEGER,
     "voided_at" INTEGER,
     "marked_uncollectible_at" INTEGER,
-    "hosted_invoice_url" TEXT,
     "provider" TEXT NOT NULL,
     "provider_id" TEXT,
     "created_at" INTEGER NOT NULL,
@@ -103,6 +103,8 @@ CREATE TABLE "billing_invoices" (
     "lines" TEXT NOT NULL,
     "applied_credits" TEXT NOT NULL,
     "due_at" INTEGER,
+    "closing_since" INTEGER,
+    "contradiction" TEXT,
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "billing_invoices_number" ON "billing_invoices" ("number") WHERE "number" IS NOT NULL;
@@ -111,6 +113,9 @@ CREATE INDEX "billing_invoices_by_customer_id_created_at" ON "billing_invoices" 
 CREATE INDEX "billing_invoices_by_customer_id_status_created_at" ON "billing_invoices" ("customer_id", "status", "created_at", "id");
 CREATE INDEX "billing_invoices_by_subscription_id_created_at_if_status" ON "billing_invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
 CREATE INDEX "billing_invoices_by_due_at_if_due_at" ON "billing_invoices" ("due_at", "id") WHERE "due_at" IS NOT NULL;
+CREATE INDEX "billing_invoices_by_created_at_if_status" ON "billing_invoices" ("created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "billing_invoices_by_closing_since_if_closing_since" ON "billing_invoices" ("closing_since", "id") WHERE "closing_since" IS NOT NULL;
+CREATE INDEX "billing_invoices_by_created_at_if_contradiction" ON "billing_invoices" ("created_at", "id") WHERE "contradiction" IS NOT NULL;
 
 CREATE TABLE "billing_payment_attempts" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -173,6 +178,7 @@ CREATE TABLE "billing_credit_grants" (
 ) STRICT;
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at" ON "billing_credit_grants" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at_if_status" ON "billing_credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "billing_credit_grants_by_created_at_if_status" ON "billing_credit_grants" ("created_at", "id") WHERE "status" = 'active';
 CREATE INDEX "billing_credit_grants_by_expires_at_if_status_if_expires_at" ON "billing_credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
 
 CREATE TABLE "billing_journal_entries" (
@@ -207,6 +213,31 @@ CREATE TABLE "billing_feed_cursor" (
     "position" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE "billing_received_events" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "kind" TEXT NOT NULL,
+    "object_id" TEXT,
+    "customer_id" TEXT,
+    "happened_at" INTEGER NOT NULL,
+    "received_at" INTEGER NOT NULL,
+    "status" TEXT NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "billing_received_events_by_received_at" ON "billing_received_events" ("received_at", "id");
+CREATE INDEX "billing_received_events_by_received_at_if_status" ON "billing_received_events" ("received_at", "id") WHERE "status" = 'received';
+
+CREATE TABLE "billing_portal_sessions" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "secret" TEXT NOT NULL,
+    "customer_id" TEXT NOT NULL,
+    "platform_id" TEXT NOT NULL,
+    "return_url" TEXT NOT NULL,
+    "created_at" INTEGER NOT NULL,
+    "expires_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "billing_portal_sessions_by_expires_at" ON "billing_portal_sessions" ("expires_at", "id");
 
 CREATE TABLE "ledger_methods" (
     "id" TEXT NOT NULL PRIMARY KEY,

@@ -6,7 +6,8 @@ use core_domain::billing::{
     InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery,
     LedgerInvoice, LedgerInvoiceQuery, LedgerMethod, LedgerMethodQuery, LedgerSetupIntent,
     LedgerSetupIntentQuery, OperationStatus, PaymentAttempt, PaymentAttemptQuery, PlanVersion,
-    PlanVersionQuery, Subscription, SubscriptionQuery, SubscriptionStatus, TestClock,
+    PlanVersionQuery, PortalSession, PortalSessionQuery, ReceivedEvent, ReceivedEventQuery,
+    ReceivedEventStatus, Subscription, SubscriptionQuery, SubscriptionStatus, TestClock,
     TestClockQuery,
 };
 use core_domain::kernel::CustomerId;
@@ -135,6 +136,7 @@ table! {
     index {
         [customer_id, created_at],
         [platform_id, created_at],
+        [status, created_at],
         [due_at] where [IndexPredicate::NotNull("due_at")],
     }
     select subscriptions
@@ -155,6 +157,7 @@ fn subscriptions(query: &SubscriptionQuery) -> Select {
         SubscriptionQuery::LiveOfPlatform(platform) => subscriptions
             .filter(Filter::eq("platform_id", platform))
             .filter(Filter::one_of("status", SubscriptionStatus::LIVE)),
+        SubscriptionQuery::WithStatus(status) => subscriptions.filter(Filter::eq("status", status)),
         SubscriptionQuery::PausedOf(customer) => subscriptions
             .filter(Filter::eq("customer_id", customer))
             .filter(Filter::eq("status", &SubscriptionStatus::Paused)),
@@ -166,6 +169,8 @@ fn subscriptions(query: &SubscriptionQuery) -> Select {
 }
 
 const OPEN_INVOICE: IndexPredicate = IndexPredicate::Is("status", "open");
+const CLOSING: IndexPredicate = IndexPredicate::NotNull("closing_since");
+const CONTRADICTED: IndexPredicate = IndexPredicate::NotNull("contradiction");
 
 table! {
     Invoice in "billing_invoices" {
@@ -194,7 +199,6 @@ table! {
         paid_at: Opt<Time>,
         voided_at: Opt<Time>,
         marked_uncollectible_at: Opt<Time>,
-        hosted_invoice_url: Opt<Text>,
         provider: Text,
         provider_id: Opt<Text>,
         created_at: Time,
@@ -202,6 +206,8 @@ table! {
         lines: Json,
         applied_credits: Json,
         due_at: Opt<Time>,
+        closing_since: Opt<Time>,
+        contradiction: Opt<Text>,
     }
     unique {
         number: [number] where [IndexPredicate::NotNull("number")],
@@ -212,6 +218,9 @@ table! {
         [customer_id, status, created_at],
         [subscription_id, created_at] where [OPEN_INVOICE],
         [due_at] where [IndexPredicate::NotNull("due_at")],
+        [created_at] where [OPEN_INVOICE],
+        [closing_since] where [CLOSING],
+        [created_at] where [CONTRADICTED],
     }
     select invoices
 }
@@ -236,6 +245,11 @@ fn invoices(query: &InvoiceQuery) -> Select {
             .filter_if(of_customer(of))
             .filter(Filter::le("due_at", *by))
             .order_by("due_at"),
+        InvoiceQuery::Open => invoices.filter(open()),
+        InvoiceQuery::Closing => Select::of(Invoice::TABLE)
+            .filter(Filter::of_index(CLOSING))
+            .order_by("closing_since"),
+        InvoiceQuery::Contradicted => invoices.filter(Filter::of_index(CONTRADICTED)),
     }
 }
 
@@ -362,6 +376,7 @@ table! {
     index {
         [customer_id, created_at],
         [customer_id, created_at] where [ACTIVE_CREDIT],
+        [created_at] where [ACTIVE_CREDIT],
         [expires_at] where [ACTIVE_CREDIT, IndexPredicate::NotNull("expires_at")],
     }
     select credit_grants
@@ -374,6 +389,7 @@ fn credit_grants(query: &CreditGrantQuery) -> Select {
         CreditGrantQuery::Of(customer) => credits
             .filter(Filter::eq("customer_id", customer))
             .order_by_desc("created_at"),
+        CreditGrantQuery::Active => credits.filter(active()).order_by_desc("created_at"),
         CreditGrantQuery::ActiveOf(customer) => credits
             .filter(Filter::eq("customer_id", customer))
             .filter(active())
@@ -407,6 +423,9 @@ fn journal_entries(query: &JournalEntryQuery) -> Select {
     let entries = Select::of(JournalEntry::TABLE).order_by("at");
     match query {
         JournalEntryQuery::All => entries,
+        JournalEntryQuery::Between { from, before } => entries
+            .filter(Filter::ge("at", *from))
+            .filter_if(before.map(|before| Filter::lt("at", before))),
         JournalEntryQuery::About(reference) => {
             Select::of(JournalEntry::TABLE).filter(Filter::eq("reference", reference))
         }
@@ -455,6 +474,59 @@ table! {
 fn feed_cursors(query: &FeedCursorQuery) -> Select {
     match query {
         FeedCursorQuery::All => Select::of(FeedCursor::TABLE),
+    }
+}
+
+table! {
+    ReceivedEvent in "billing_received_events" {
+        id: Text,
+        kind: Text,
+        object_id: Opt<Text>,
+        customer_id: Opt<Text>,
+        happened_at: Time,
+        received_at: Time,
+        status: Text,
+    }
+    index {
+        [received_at],
+        [received_at] where [IndexPredicate::Is("status", "received")],
+    }
+    select received_events
+}
+
+fn received_events(query: &ReceivedEventQuery) -> Select {
+    let events = Select::of(ReceivedEvent::TABLE);
+    match query {
+        ReceivedEventQuery::Latest => events.order_by_desc("received_at"),
+        ReceivedEventQuery::UnappliedSince(before) => events
+            .filter(Filter::eq("status", &ReceivedEventStatus::Received))
+            .filter(Filter::le("received_at", *before))
+            .order_by("received_at"),
+        ReceivedEventQuery::ReceivedBefore(before) => events
+            .filter(Filter::le("received_at", *before))
+            .order_by("received_at"),
+    }
+}
+
+table! {
+    PortalSession in "billing_portal_sessions" {
+        id: Text,
+        secret: Text,
+        customer_id: Text,
+        platform_id: Text,
+        return_url: Text,
+        created_at: Time,
+        expires_at: Time,
+    }
+    index { [expires_at] }
+    select portal_sessions
+}
+
+fn portal_sessions(query: &PortalSessionQuery) -> Select {
+    match query {
+        PortalSessionQuery::ExpiredAt(now) => Select::of(PortalSession::TABLE)
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
     }
 }
 

@@ -68,6 +68,12 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     {
         builder = builder.gateway_url(gateway);
     }
+    if config.options.billing_public_url.is_none()
+        && config.options.bind.is_loopback()
+        && let Some(billing) = addresses.get("billing")
+    {
+        builder = builder.billing_url(billing);
+    }
     for contradiction in &config.contradictions {
         tracing::warn!(contradiction, "options contradict each other");
     }
@@ -201,6 +207,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     }
     if let Some(gateway) = &options.gateway_public_url {
         builder = builder.gateway_url(gateway);
+    }
+    if let Some(billing) = &options.billing_public_url {
+        builder = builder.billing_url(billing);
     }
     builder
 }

@@ -54,6 +54,14 @@ pub(crate) async fn look_up(
             }
         }
     };
-    let found = find_by_id(session, &id).await?;
+    find(session, &id).await
+}
+
+/// Finds an invoice by the id at Stripe.
+pub(crate) async fn find(
+    session: &Session<'_>,
+    id: &str,
+) -> Result<Option<core_domain::port::ProviderInvoice>, CallError> {
+    let found = find_by_id(session, id).await?;
     found.map(Invoice::into_provider).transpose()
 }

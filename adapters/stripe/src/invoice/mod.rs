@@ -7,9 +7,9 @@ pub(crate) mod push;
 
 use std::collections::BTreeMap;
 
-use core_domain::billing::Currency;
+use core_domain::billing::{Currency, InvoiceStatus};
 use core_domain::kernel::{InvoiceId, Secret, TextValue};
-use core_domain::port::{CollectOutcome, ProviderInvoice, ProviderInvoiceStatus};
+use core_domain::port::{CollectOutcome, ProviderInvoice};
 use serde::Deserialize;
 
 use crate::currency::from_stripe;
@@ -82,9 +82,9 @@ fn action_required(client_secret: Secret) -> CollectOutcome {
 }
 
 impl Invoice {
-    fn status(&self) -> Result<ProviderInvoiceStatus, CallError> {
+    fn status(&self) -> Result<InvoiceStatus, CallError> {
         let status = self.status.as_deref().unwrap_or_default();
-        let known = ProviderInvoiceStatus::from_text(status);
+        let known = InvoiceStatus::from_text(status);
         known.ok_or_else(|| CallError::NoResponse {
             reads: false,
             is_retryable: false,

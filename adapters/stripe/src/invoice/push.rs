@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use core_domain::port::{ProviderInvoice, ProviderInvoiceStatus, PushedInvoice, PushedLine};
+use core_domain::billing::InvoiceStatus;
+use core_domain::port::{ProviderInvoice, PushedInvoice, PushedLine};
 use serde::Deserialize;
 
 use super::look_up::{find_by_id, find_ours};
@@ -52,7 +53,7 @@ pub(crate) async fn push(
         None
     };
     let draft = match known {
-        Some(known) if known.status()? != ProviderInvoiceStatus::Draft => {
+        Some(known) if known.status()? != InvoiceStatus::Draft => {
             return ensure_due(known, due)?.into_provider();
         }
         Some(known) => complete(session, invoice, known, &lines).await?,

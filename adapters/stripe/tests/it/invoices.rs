@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use core_domain::billing::{Currency, Money};
+use core_domain::billing::{Currency, InvoiceStatus, Money};
 use core_domain::kernel::InvoiceId;
-use core_domain::port::{Close, CollectOutcome, Payments, PaymentsError, ProviderInvoiceStatus};
+use core_domain::port::{Close, CollectOutcome, Payments, PaymentsError};
 use core_stripe_fake::{ChargeEnd, Fault};
 
 use crate::world::{LOST_AFTER, LOST_BEFORE, World, key};
@@ -20,7 +20,7 @@ async fn an_invoice_is_pushed_with_our_number_lines_and_keys() {
         .unwrap();
     assert_eq!(
         (pushed.status, pushed.amount_due),
-        (ProviderInvoiceStatus::Open, 348_000)
+        (InvoiceStatus::Open, 348_000)
     );
     let invoice = world.fake.invoice(&pushed.id).unwrap();
     assert_eq!(invoice["number"], "ACME-0001");
@@ -49,7 +49,7 @@ async fn an_interrupted_push_continues_at_any_step() {
             let pushed = world.stripe.push_invoice(&invoice).await.unwrap();
             assert_eq!(
                 (pushed.status, pushed.amount_due),
-                (ProviderInvoiceStatus::Open, 8_700)
+                (InvoiceStatus::Open, 8_700)
             );
             assert_eq!(world.fake.invoices().len(), 1, "{path}");
         }
@@ -69,7 +69,7 @@ async fn an_interrupted_push_continues_after_the_keys_have_expired() {
             let pushed = world.stripe.push_invoice(&invoice).await.unwrap();
             assert_eq!(
                 (pushed.status, pushed.amount_due),
-                (ProviderInvoiceStatus::Open, 348_000)
+                (InvoiceStatus::Open, 348_000)
             );
             assert_eq!(world.fake.invoices().len(), 1, "{path}");
         }
@@ -90,7 +90,7 @@ async fn a_failure_that_is_stored_under_a_key_does_not_stop_a_push() {
             let pushed = world.push(&customer).await;
             assert_eq!(
                 (pushed.status, pushed.amount_due),
-                (ProviderInvoiceStatus::Open, 2_900)
+                (InvoiceStatus::Open, 2_900)
             );
             assert_eq!(world.fake.invoices().len(), 1, "{path} {has_effect}");
         }
@@ -222,7 +222,7 @@ async fn a_confirmed_charge_is_found_by_looking_up() {
     assert_eq!(known.last_charge.as_ref(), Some(&outcome));
     world.fake.confirm_charge(&invoice.id);
     let known = world.look_up(&customer).await.unwrap();
-    assert_eq!(known.status, ProviderInvoiceStatus::Paid);
+    assert_eq!(known.status, InvoiceStatus::Paid);
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn cancelling_an_interrupted_draft_deletes_it() {
     let invoice = world.invoice(&customer, 1);
     world.stripe.push_invoice(&invoice).await.unwrap_err();
     let draft = world.look_up(&customer).await.unwrap();
-    assert_eq!(draft.status, ProviderInvoiceStatus::Draft);
+    assert_eq!(draft.status, InvoiceStatus::Draft);
     let void = key("void");
     let closed = world.stripe.close(&void, &draft.id, Close::Void).await;
     closed.unwrap();

@@ -14,16 +14,17 @@ use serde::{Deserialize, Serialize};
 use super::book::CustomerBook;
 use super::charge::{self, ChargeFailure};
 use super::due::{self, Due, DueItem};
+use super::event_job::ApplyEvent;
 use super::period_invoice::method_of;
-use super::{Billing, boundary, credit, invoice_state, payment, subscription_state};
+use super::{Billing, boundary, credit, invoice_state, job_failure, payment, subscription_state};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
 use crate::kernel::{
     Code, Context, CustomerId, Entropy, Error, InvoiceId, PaymentAttemptId, PlatformId, Result,
     Stored, Timestamp, Unowned,
 };
-use crate::port::{Mode, PaymentsError, Store, UnitOfWork, transact};
-use crate::provisioning::{JobError, JobStatus, LaneKey};
+use crate::port::{Mode, Store, UnitOfWork, transact};
+use crate::provisioning::{JobStatus, LaneKey};
 use crate::use_case::provisioning::{
     JobInput, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
     enqueue_many,
@@ -32,19 +33,8 @@ use crate::use_case::provisioning::{
 /// The number of changes after which a run makes room for the jobs of other lanes.
 const CHANGES_PER_RUN: u32 = 50;
 
-/// The pause while the provider cannot be reached.
-const OUTAGE_PAUSE: Duration = Duration::from_secs(30);
-
 /// The pause while another request changes the same subscription.
 const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
-
-/// The pauses before the outcome of a charge is looked up again: the first one that is longer than the charge is old,
-/// else the last one.
-const LOOK_UP_PAUSES: [Duration; 3] = [
-    Duration::from_secs(10),
-    Duration::from_secs(60),
-    Duration::from_secs(5 * 60),
-];
 
 /// The most records of a kind that one run looks at.
 const MAX_DUE: u32 = 10_000;
@@ -112,7 +102,11 @@ pub fn register_kinds(
     billing: &Arc<Billing>,
     entropy: &Arc<dyn Entropy>,
 ) -> std::result::Result<Kinds, KindError> {
-    kinds.with(Advance {
+    let kinds = kinds.with(Advance {
+        billing: Arc::clone(billing),
+        entropy: Arc::clone(entropy),
+    })?;
+    kinds.with(ApplyEvent {
         billing: Arc::clone(billing),
         entropy: Arc::clone(entropy),
     })
@@ -268,30 +262,7 @@ impl Advancing<'_> {
         uow.rollback().await;
         let (now, attempt) = (now?, attempt?);
         let age = by_billing?.since(attempt.created_at);
-        let wait = |pause, reason: &str| StepError::Wait {
-            until: now.plus(pause),
-            reason: reason.to_owned(),
-            output: None,
-        };
-        Ok(match failure {
-            ChargeFailure::Unknown => {
-                let mut pauses = LOOK_UP_PAUSES.into_iter();
-                let pause = pauses.find(|pause| *pause > age);
-                let pause = pause.unwrap_or(LOOK_UP_PAUSES[LOOK_UP_PAUSES.len() - 1]);
-                wait(pause, "the outcome of a charge")
-            }
-            ChargeFailure::Provider(PaymentsError::Throttled(pause)) => {
-                wait(pause, "the payment provider to accept requests")
-            }
-            ChargeFailure::Provider(
-                error @ (PaymentsError::Invalid(_) | PaymentsError::Unauthorized(_)),
-            ) => {
-                let refused = JobError::new("PAYMENT_PROVIDER_REFUSED", error.to_string());
-                StepError::Permanent(refused, None)
-            }
-            ChargeFailure::Provider(_) => wait(OUTAGE_PAUSE, "the payment provider"),
-            ChargeFailure::Store(error) => error.into(),
-        })
+        Ok(job_failure::step_error(failure, now, age))
     }
 
     async fn first_due(&self) -> Result<Option<Due>, StepError> {
@@ -325,11 +296,11 @@ impl Advancing<'_> {
         match changed.await {
             Err(error) if error.code() == Code::OperationInProgress => {
                 let now = self.store_now().await?;
-                Err(StepError::Wait {
-                    until: now.plus(CONFLICT_PAUSE),
-                    reason: "another change of the customer".to_owned(),
-                    output: None,
-                })
+                let until = now.plus(CONFLICT_PAUSE);
+                Err(job_failure::wait_until(
+                    until,
+                    "another change of the customer",
+                ))
             }
             changed => Ok(changed?),
         }

@@ -3,6 +3,7 @@
 //! stored records.
 
 use super::Billing;
+use super::closing;
 use super::invoice_state;
 use super::operation;
 use super::payment::{self, Outcome};
@@ -20,8 +21,8 @@ use crate::kernel::{
     Timestamp,
 };
 use crate::port::{
-    Close, CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, ProviderInvoiceStatus,
-    PushedInvoice, PushedLine, Store, UnitOfWork, transact,
+    CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, PushedInvoice, PushedLine, Store,
+    UnitOfWork, transact,
 };
 
 /// The outcome of a charge, for the caller.
@@ -66,7 +67,8 @@ impl Charge {
     }
 }
 
-/// Stores an attempt to charge an open invoice to a payment method, dated at an instant of billing. Run it with [`run`] after the commit.
+/// Stores an attempt to charge an open invoice to a payment method, dated at an instant of billing. Run it with [`run`]
+/// after the commit.
 ///
 /// # Errors
 /// `OPERATION_IN_PROGRESS` if the outcome of another attempt is open.
@@ -86,7 +88,19 @@ pub(super) async fn plan(
     {
         return Err(operation::in_progress());
     }
-    let attempt = PaymentAttempt {
+    let attempt = new_attempt(cx, invoice, last.as_deref(), method, at);
+    store_attempt(uow, attempt).await
+}
+
+/// Returns the attempt after the last one, which is not stored yet.
+fn new_attempt(
+    cx: &Context,
+    invoice: &Invoice,
+    last: Option<&PaymentAttempt>,
+    method: &str,
+    at: Timestamp,
+) -> PaymentAttempt {
+    PaymentAttempt {
         id: PaymentAttemptId::generate(at, cx.entropy.as_ref()),
         invoice_id: invoice.id.clone(),
         customer_id: invoice.customer_id.clone(),
@@ -96,13 +110,53 @@ pub(super) async fn plan(
         decline_code: None,
         is_hard: false,
         created_at: at,
-        updated_at: uow.now().await?,
-    };
+        updated_at: at,
+    }
+}
+
+async fn store_attempt(
+    uow: &mut dyn UnitOfWork,
+    mut attempt: PaymentAttempt,
+) -> Result<Stored<PaymentAttempt>> {
+    attempt.updated_at = uow.now().await?;
     let stored = unaudited::insert(uow, attempt).await;
     stored.map_err(|error| match error {
         Error::Store(StoreError::Conflict { .. }) => operation::in_progress(),
         error => error,
     })
+}
+
+/// The payment method of an attempt that was made at the provider, and not by the suite.
+const AT_PROVIDER: &str = "at_provider";
+
+/// Records that an open or written-off invoice was paid at the provider: the customer has confirmed a charge, or has paid on a page
+/// of the provider.
+///
+/// # Errors
+/// `OPERATION_IN_PROGRESS` if the outcome of an attempt is open.
+pub(super) async fn record_payment_at_provider(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    invoice: &Invoice,
+) -> Result<()> {
+    let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
+    let last = unowned_records::<PaymentAttempt>(uow)
+        .first(&of_invoice)
+        .await?;
+    let attempt = match last {
+        Some(last) if AttemptStatus::OPEN.contains(&last.status) => {
+            return Err(operation::in_progress());
+        }
+        Some(last) if last.status == AttemptStatus::ActionRequired => last,
+        last => {
+            let now = billing.now(uow).await?;
+            let mut attempt = new_attempt(cx, invoice, last.as_deref(), AT_PROVIDER, now);
+            attempt.status = AttemptEvent::Send.next(attempt.status)?;
+            store_attempt(uow, attempt).await?
+        }
+    };
+    payment::record(cx, uow, billing, &attempt, &Outcome::Paid).await
 }
 
 /// Runs an attempt until its outcome is stored, and returns the outcome. An attempt that has one is not run again.
@@ -287,7 +341,7 @@ async fn collect(
             created_at: invoice.created_at,
         };
         let known = payments.look_up(&reference).await?;
-        if known.is_some_and(|known| known.status == ProviderInvoiceStatus::Paid) {
+        if known.is_some_and(|known| known.status == InvoiceStatus::Paid) {
             return Ok(CollectOutcome::Paid);
         }
     }
@@ -374,13 +428,10 @@ async fn finish(
         })
     })
     .await?;
-    if invoice.status == InvoiceStatus::Void
-        && let Some(provider_id) = &invoice.provider_id
-    {
-        let key = OpKey::new(invoice.id.as_str(), "void");
-        let closed = billing.payments.close(&key, provider_id, Close::Void).await;
-        // Our invoice is void either way. The comparison with the provider finds an invoice that is still open there.
-        drop(closed);
+    // If this fails, it is tried again later. The invoice here is void either way.
+    let closed = closing::close_at_provider(cx, store, billing, &invoice).await;
+    if let Err(ChargeFailure::Store(error)) = closed {
+        return Err(error);
     }
     Ok(match outcome {
         Outcome::Paid => Charge::Paid,

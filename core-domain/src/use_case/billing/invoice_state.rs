@@ -78,7 +78,6 @@ async fn settle(
         paid_at: None,
         voided_at: None,
         marked_uncollectible_at: None,
-        hosted_invoice_url: None,
         provider: customer.provider,
         provider_id: None,
         created_at: now,
@@ -86,6 +85,8 @@ async fn settle(
         lines: new.lines,
         applied_credits: Vec::new(),
         due_at: None,
+        closing_since: None,
+        contradiction: None,
     };
     let amounts = invoice.line_amounts()?;
     let bill = Bill {
@@ -261,6 +262,7 @@ pub(super) async fn void(
     credit::give_back(cx, scope, uow, book, seen).await?;
     next.amount_remaining = 0;
     next.voided_at = Some(book.now);
+    next.closing_since = next.provider_id.as_ref().map(|_| book.now);
     next.next_payment_attempt_at = None;
     next.due_at = None;
     store(cx, scope, uow, seen, next, InvoiceEvent::Void).await
@@ -319,6 +321,29 @@ async fn store(
 ) -> Result<Stored<Invoice>> {
     let cx = &cx.without_conditions();
     audited::replace(cx, scope, uow, seen, next, event.transition().action).await
+}
+
+/// Records how the status of an invoice at the provider contradicts the status here, `None` if it does not. A
+/// contradiction is never resolved silently.
+pub(super) async fn record_contradiction(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Invoice>,
+    contradiction: Option<InvoiceStatus>,
+) -> Result<()> {
+    if seen.contradiction == contradiction {
+        return Ok(());
+    }
+    let action = match contradiction {
+        Some(_) => "invoice.contradicted",
+        None => "invoice.agreed",
+    };
+    let mut next = seen.edit();
+    next.contradiction = contradiction;
+    let cx = &cx.without_conditions();
+    audited::replace(cx, scope, uow, seen, next, action).await?;
+    Ok(())
 }
 
 /// Returns the invoice with this id, without a check of permissions.

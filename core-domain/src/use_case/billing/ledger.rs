@@ -9,17 +9,17 @@ use sha2::{Digest, Sha256};
 
 use crate::access::{all_unowned, unaudited, unowned_records};
 use crate::billing::{
-    LedgerCharge, LedgerChargeQuery, LedgerInvoice, LedgerInvoiceStatus, LedgerMethod,
-    LedgerMethodQuery, LedgerOutcome, LedgerSetupIntent, LedgerSetupIntentQuery, PaymentProvider,
-    TestCard,
+    InvoiceStatus, LedgerCharge, LedgerChargeQuery, LedgerInvoice, LedgerInvoiceStatus,
+    LedgerMethod, LedgerMethodQuery, LedgerOutcome, LedgerSetupIntent, LedgerSetupIntentQuery,
+    PaymentProvider, TestCard,
 };
 use crate::kernel::{
     Entropy, Error, Result, Secret, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
 };
 use crate::port::{
     Cause, Close, CollectOutcome, Decline, InvoiceReference, Mode, OpKey, PayingCustomer, Payments,
-    PaymentsError, ProviderEvent, ProviderInvoice, ProviderInvoiceStatus, ProviderMethod,
-    ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, transact,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent,
+    PushedInvoice, Store, UnitOfWork, WebhookError, transact,
 };
 use crate::use_case::shared::remove_first;
 
@@ -131,12 +131,12 @@ const fn outcome_of(card: TestCard) -> LedgerOutcome {
     }
 }
 
-fn to_status(status: LedgerInvoiceStatus) -> ProviderInvoiceStatus {
+fn to_status(status: LedgerInvoiceStatus) -> InvoiceStatus {
     match status {
-        LedgerInvoiceStatus::Open => ProviderInvoiceStatus::Open,
-        LedgerInvoiceStatus::Paid => ProviderInvoiceStatus::Paid,
-        LedgerInvoiceStatus::Uncollectible => ProviderInvoiceStatus::Uncollectible,
-        LedgerInvoiceStatus::Void => ProviderInvoiceStatus::Void,
+        LedgerInvoiceStatus::Open => InvoiceStatus::Open,
+        LedgerInvoiceStatus::Paid => InvoiceStatus::Paid,
+        LedgerInvoiceStatus::Uncollectible => InvoiceStatus::Uncollectible,
+        LedgerInvoiceStatus::Void => InvoiceStatus::Void,
     }
 }
 
@@ -344,6 +344,17 @@ impl Payments for Ledger {
         let last = last.first(&charges).await.map_err(unavailable)?;
         let last = last.map(|charge| self.to_collected(charge.outcome));
         Ok(Some(to_invoice(&known, last)))
+    }
+
+    async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError> {
+        let mut uow = self.begin().await?;
+        let invoices = unowned_records::<LedgerInvoice>(uow.as_mut());
+        let found = invoices.find(id).await.map_err(unavailable)?;
+        Ok(found.map(|invoice| to_invoice(&invoice, None)))
+    }
+
+    async fn default_method(&self, _: &str) -> Result<Option<String>, PaymentsError> {
+        Ok(None)
     }
 
     async fn portal(&self, _: &str, _: &str) -> Result<Option<String>, PaymentsError> {

@@ -14,24 +14,34 @@ pub mod cancellation;
 pub mod change;
 pub mod charge;
 pub mod clock;
+pub mod closing;
 pub mod credit;
 pub mod customer;
 mod due;
+pub mod event_job;
 pub mod follow;
+pub mod inbox;
 pub mod invoice;
 mod invoice_state;
+mod job_failure;
 pub mod ledger;
+pub mod manual_invoice;
 mod operation;
+pub mod overview;
+pub mod page_links;
+pub mod pay;
 mod payment;
 pub mod payment_method;
 mod period_invoice;
 pub mod plan;
+pub mod portal;
 mod provider;
 mod quote;
 pub mod recovery;
 mod resume;
 pub mod subscription;
 mod subscription_state;
+mod sync;
 pub mod trial;
 pub mod upgrade;
 pub mod usage;
@@ -44,6 +54,7 @@ use crate::billing::{Currency, Money, MoneyError, PlanCatalog};
 use crate::kernel::{Error, Result, Timestamp};
 use crate::port::{Payments, UnitOfWork};
 use clock::BillingClock;
+use page_links::PageLinks;
 
 /// The configured plans and the payment provider, which all use cases of billing share.
 #[derive(Clone, Debug)]
@@ -54,6 +65,8 @@ pub struct Billing {
     pub payments: Arc<dyn Payments>,
     /// The clock.
     pub clock: BillingClock,
+    /// The addresses of the pages.
+    pub pages: PageLinks,
 }
 
 impl Billing {

@@ -9,9 +9,9 @@ use super::provider::{AUTHENTICATION_REQUIRED, NO_PAYMENT_METHOD, decline_code};
 use super::{invoice_state, period_invoice, plan, subscription_state, usage_invoice};
 use crate::access::{SystemScope, unaudited};
 use crate::billing::{
-    AttemptEvent, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money, OperationEvent,
-    OperationKind, OperationStatus, PaymentAttempt, Price, Subscription, SubscriptionEvent,
-    SubscriptionStatus, collection_ends_at, next_attempt_after,
+    AttemptEvent, AttemptStatus, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money,
+    OperationEvent, OperationKind, OperationStatus, PaymentAttempt, Price, Subscription,
+    SubscriptionEvent, SubscriptionStatus, collection_ends_at, next_attempt_after,
 };
 use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::{Decline, UnitOfWork};
@@ -50,7 +50,12 @@ pub(super) async fn record(
     }
     unaudited::replace(uow, attempt, next).await?;
     let invoice = invoice_state::load(uow, &attempt.invoice_id).await?;
-    let mut payment = Payment::open(cx, uow, billing, invoice, attempt.created_at).await?;
+    // A charge that the customer has confirmed is dated when that is known.
+    let at = match attempt.status {
+        AttemptStatus::ActionRequired => billing.now(uow).await?,
+        _ => attempt.created_at,
+    };
+    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
     match outcome {
         Outcome::Paid => payment.succeed(uow).await?,
         Outcome::Declined(decline) => payment.fail(uow, decline).await?,

@@ -268,6 +268,21 @@ async fn replace_default(
     store_default(cx, store, &customer.id, Some(method)).await
 }
 
+/// Makes a method the default that was chosen at the provider, or removes the default.
+pub(super) async fn follow_default(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    customer: &Customer,
+    method: Option<&str>,
+) -> Result<()> {
+    match method {
+        Some(method) => make_default(cx, store, billing, customer, method).await?,
+        None => store_default(cx, store, &customer.id, None).await?,
+    };
+    Ok(())
+}
+
 async fn open_of(store: &dyn Store, customer: &CustomerId) -> Result<Vec<InvoiceId>> {
     let mut uow = store.begin(Mode::Read).await?;
     let open = open_invoices(uow.as_mut(), customer).await;
@@ -309,8 +324,19 @@ pub async fn detach(
 ) -> Result<PaymentMethod> {
     let found = find::<permission::BillingManage>(cx, store, billing, id).await?;
     let customer = found.customer.ok_or(Error::NotFound(PAYMENT_METHOD))?;
+    detach_of(cx, store, billing, &customer, id).await
+}
+
+/// Detaches a payment method of a customer.
+pub(super) async fn detach_of(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    customer: &CustomerScope<permission::BillingManage>,
+    id: &str,
+) -> Result<PaymentMethod> {
     let (_, now) = load(store, &customer.id).await?;
-    let methods = list(&customer, billing, now).await?;
+    let methods = list(customer, billing, now).await?;
     let others: Vec<_> = methods.iter().filter(|method| method.id != id).collect();
     if others.is_empty() && must_be_paid(store, &customer.id).await? {
         return Err(Error::refused(
@@ -327,7 +353,7 @@ pub async fn detach(
     if customer.default_payment_method_id.as_deref() == Some(id) {
         match others.first() {
             Some(next) => {
-                replace_default(cx, store, billing, &customer, &next.id).await?;
+                replace_default(cx, store, billing, customer, &next.id).await?;
             }
             None => {
                 store_default(cx, store, &customer.id, None).await?;
@@ -376,7 +402,11 @@ pub async fn create_setup_intent(
     intent.map_err(payments_error)
 }
 
-async fn load(store: &dyn Store, customer: &CustomerId) -> Result<(Stored<Customer>, Timestamp)> {
+/// Returns a customer and the time of the store.
+pub(super) async fn load(
+    store: &dyn Store,
+    customer: &CustomerId,
+) -> Result<(Stored<Customer>, Timestamp)> {
     let mut uow = store.begin(Mode::Read).await?;
     let found = unowned_records::<Customer>(uow.as_mut())
         .get(customer)

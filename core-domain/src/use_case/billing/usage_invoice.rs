@@ -85,6 +85,14 @@ async fn close(
     Ok(())
 }
 
+/// Returns whether the closed usage of a subscription is not invoiced now.
+pub(super) fn waits(subscription: &Subscription) -> bool {
+    matches!(
+        subscription.status,
+        SubscriptionStatus::Unpaid | SubscriptionStatus::Paused
+    )
+}
+
 /// Invoices the closed usage of a subscription. Usage that closes while the subscription is unpaid or paused waits until
 /// it is active again, or has ended.
 pub(super) async fn invoice(
@@ -94,11 +102,7 @@ pub(super) async fn invoice(
     book: &mut CustomerBook,
     subscription: &Subscription,
 ) -> Result<()> {
-    let waits = matches!(
-        subscription.status,
-        SubscriptionStatus::Unpaid | SubscriptionStatus::Paused
-    );
-    if waits {
+    if waits(subscription) {
         return Ok(());
     }
     let pending = pending_lines(cx, uow, billing, &subscription.id, book.now).await?;
@@ -118,7 +122,7 @@ pub(super) async fn invoice(
 }
 
 /// Returns the span of time that lines are for. Returns `None` if there are none.
-fn span(lines: &[crate::billing::InvoiceLine]) -> Option<Period> {
+pub(super) fn span(lines: &[crate::billing::InvoiceLine]) -> Option<Period> {
     let start: Timestamp = lines.iter().map(|line| line.period_start).min()?;
     let end = lines.iter().map(|line| line.period_end).max()?;
     Period::new(start, end)

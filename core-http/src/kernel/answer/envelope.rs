@@ -246,6 +246,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::SubscriptionExists
         | Code::CustomerExists
         | Code::TierUnchanged
+        | Code::NothingToInvoice
         | Code::AlreadyOnPlan
         | Code::QuoteExpired
         | Code::PreviewExpired

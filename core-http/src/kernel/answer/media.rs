@@ -15,7 +15,7 @@ use http_body_util::StreamBody;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::reply::{Answer, AnswerKind, Content, Output, Reply, reply};
+use super::reply::{Answer, AnswerKind, Content, Output, Reply, Versioned, reply};
 use crate::kernel::request::body::{Body, BoxError};
 use crate::kernel::request::media_types::{EVENT_STREAM, HTML};
 
@@ -226,6 +226,30 @@ where
         match self {
             Self::Json(output) => output.reply(default),
             Self::Events(events) => events.reply(default),
+        }
+    }
+}
+
+/// JSON with an entity tag, or an HTML page for clients that accept one
+/// ([`Cx::asks_for_page`](crate::kernel::Cx::asks_for_page)). The row declares the page with
+/// [`Row::produces`](crate::kernel::Row::produces).
+#[derive(Debug)]
+pub enum JsonOrPage<T> {
+    /// A JSON response.
+    Json(Versioned<T>),
+    /// A page.
+    Page(Html),
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Answer for JsonOrPage<T> {
+    fn kind() -> AnswerKind {
+        Versioned::<T>::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        match self {
+            Self::Json(json) => json.reply(default),
+            Self::Page(page) => page.reply(default),
         }
     }
 }

@@ -58,10 +58,20 @@ impl Cx {
     /// Returns whether the `Accept` header names `text/event-stream`. Wildcards do not count.
     #[must_use]
     pub fn asks_for_events(&self) -> bool {
+        self.names(EVENT_STREAM)
+    }
+
+    /// Returns whether the `Accept` header names `text/html`, as that of browsers does. Wildcards do not count.
+    #[must_use]
+    pub fn asks_for_page(&self) -> bool {
+        self.names("text/html")
+    }
+
+    fn names(&self, content_type: &str) -> bool {
         let accept = self.header(header::ACCEPT).unwrap_or_default();
-        let named = |range: &str| range.trim_start().starts_with(EVENT_STREAM);
+        let named = |range: &str| range.trim_start().starts_with(content_type);
         let mut ranges = accept.split(',').filter(|range| named(range));
-        ranges.any(|range| accepts(range, EVENT_STREAM))
+        ranges.any(|range| accepts(range, content_type))
     }
 
     /// Returns whether `If-None-Match` includes this entity tag, so that the client already has the representation.

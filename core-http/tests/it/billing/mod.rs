@@ -7,6 +7,8 @@ mod dunning;
 mod examples;
 mod interruptions;
 mod model;
+mod overview;
+mod pages;
 mod payment_methods;
 mod platforms;
 mod quotas;
@@ -15,6 +17,7 @@ mod subscriptions;
 mod ticks;
 mod usage;
 mod usage_periods;
+mod webhooks;
 
 use core_domain::kernel::Clock;
 use serde_json::{Value, json};
@@ -55,6 +58,7 @@ async fn billing_records(world: &World, platform: &str) -> Value {
         "latestInvoiceId",
         "version",
         "defaultPaymentMethodId",
+        "hostedInvoiceUrl",
     ];
     for value in invoices.iter_mut().chain([&mut subscription]) {
         let fields = value.as_object_mut().unwrap();

@@ -465,7 +465,7 @@ impl Fixture {
 
     /// Adds a customer of the platform with a card and a paid subscription.
     async fn add_billing(&mut self) {
-        let (world, platform) = (&self.world, &self.ids["platformId"]);
+        let (world, platform) = (&self.world, &self.ids["platformId"].clone());
         let customer = world.customer(platform).await;
         let method = world.attach_card(&customer, "pm_card_visa").await;
         let subscription = world.subscribe(platform, "starter").await.expect(201);
@@ -474,6 +474,26 @@ impl Fixture {
             ("paymentMethodId", method),
             ("subscriptionId", subscription.id()),
             ("invoiceId", subscription.text("latestInvoiceId").to_owned()),
+        ]);
+        let other = world.create_platform("spindles").await;
+        let late = world.customer(&other).await;
+        world.attach_card(&late, "pm_card_visa").await;
+        let owing = world.subscribe(&other, "starter").await.expect(201).id();
+        world.owe_usage(&other, &owing, 500).await;
+        let unpaid = world.create_platform("bobbins").await;
+        world.customer(&unpaid).await;
+        world.subscribe(&unpaid, "starter").await.expect(201);
+        let owed = world.pay_token(&world.last_invoice(&unpaid).await);
+        let paid = world.last_invoice(platform).await["id"].clone();
+        let paid = world.pay_token_of(paid.as_str().unwrap());
+        let link = world.portal_link(platform).await;
+        let secret = world.enter_portal(&world.portal_link(platform).await).await;
+        self.ids.extend([
+            ("lateCustomerId", late),
+            ("owedToken", owed),
+            ("paidToken", paid),
+            ("portalLink", link),
+            ("portalSecret", secret),
         ]);
         // A stack without usage, unless the platform has one.
         let stack = self.ids.entry("stackId");

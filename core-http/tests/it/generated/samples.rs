@@ -110,6 +110,22 @@ const CUSTOMER: &[(&str, &str)] = &[("id", "customerId")];
 const SUBSCRIPTION: &[(&str, &str)] = &[("id", "subscriptionId")];
 const METHOD: &[(&str, &str)] = &[("id", "paymentMethodId")];
 
+/// The signature of an event that the payment provider of the tests accepts.
+const SIGNED: &[(&str, &str)] = &[("stripe-signature", "valid")];
+
+/// The token of the page of an invoice that is paid, and of one that is not.
+const PAID: &[(&str, &str)] = &[("token", "paidToken")];
+const OWED: &[(&str, &str)] = &[("token", "owedToken")];
+
+/// The secret of a link to the portal.
+const PORTAL_LINK: &[(&str, &str)] = &[("token", "portalLink")];
+
+const FROM_BILLING: &[(&str, &str)] = &[("origin", "http://billing.test")];
+const IN_PORTAL: &[(&str, &str)] = &[
+    ("cookie", "billing_portal={portalSecret}"),
+    ("origin", "http://billing.test"),
+];
+
 const CONFIG_VERSION: &[(&str, &str)] = &[("version", "configVersion")];
 
 /// Returns the samples of all endpoints of all services. Add a line here for each new endpoint.
@@ -305,6 +321,21 @@ pub(super) fn samples() -> Vec<Sample> {
             .using(SUBSCRIPTION)
             .body(r#"{"tier": "scale", "trialEndsAt": null}"#),
         sample("startTrial", Operator).using(SUBSCRIPTION),
+        sample("generateInvoice", Operator).body(r#"{"customerId": "{lateCustomerId}"}"#),
+        sample("getBillingOverview", Operator),
+        sample("receiveStripeWebhook", Public).headers(SIGNED),
+        sample("openPortal", Admin),
+        sample("getBillingStylesheet", Public),
+        sample("payPage", Public).using(PAID),
+        sample("payInvoiceByForm", Public)
+            .using(OWED)
+            .headers(FROM_BILLING)
+            .body(r#"{"action": "pay", "card": "pm_card_visa"}"#),
+        sample("enterPortal", Public).using(PORTAL_LINK),
+        sample("portalPage", Public).headers(IN_PORTAL),
+        sample("changeInPortalByForm", Public)
+            .headers(IN_PORTAL)
+            .body(r#"{"action": "cancel", "tier": null, "interval": null, "prorationDate": null, "method": null}"#),
         sample("tickBilling", Operator).body(r#"{"now": null}"#),
         // stack registry
         sample("listStackTemplates", SignedIn),

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use core_domain::billing::usage::{BilledMetric, UsagePeriod, UsagePeriodStatus};
 use core_domain::billing::{
     Account, CreditGrant, CreditGrantQuery, Currency, Customer, CustomerQuery, Invoice,
     InvoiceQuery, InvoiceStatus, JournalEntry, JournalEntryQuery, LedgerCharge, LedgerChargeQuery,
-    TrialBalance,
+    Metric, Period, TrialBalance,
 };
-use core_domain::kernel::{Context, CustomerId, InvoiceId, Record, Stored, Timestamp};
+use core_domain::kernel::{
+    Context, CustomerId, InvoiceId, PlatformId, Record, Stored, SubscriptionId, Timestamp,
+    UsagePeriodId,
+};
 use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::advance_job::{DueCustomers, queue_due};
@@ -16,7 +20,7 @@ use core_domain::use_case::billing::follow::follow_platforms;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use serde_json::{Value, json};
 
-use super::{Answer, World, operator};
+use super::{Answer, World, operator, page_links};
 
 /// The most records of a kind that a test creates.
 const MAX_RECORDS: u32 = 10_000;
@@ -141,6 +145,63 @@ impl World {
             charges += self.all::<LedgerCharge>(&of_invoice).await.len();
         }
         charges
+    }
+
+    /// Returns the token in the address of the page of an invoice that can be paid.
+    pub(crate) fn pay_token(&self, invoice: &Value) -> String {
+        let url = invoice["hostedInvoiceUrl"].as_str().unwrap();
+        url.rsplit_once('/').unwrap().1.to_owned()
+    }
+
+    /// Returns the token in the address of the page of an invoice.
+    pub(crate) fn pay_token_of(&self, invoice: &str) -> String {
+        let invoice = InvoiceId::parse(invoice).unwrap();
+        page_links().pay_token(&invoice)
+    }
+
+    /// Opens the portal of a platform, and returns the secret in its address.
+    pub(crate) async fn portal_link(&self, platform: &str) -> String {
+        let body = json!({ "platformId": platform, "returnUrl": "https://app.example.org/" });
+        let opened = self.billing.post(&operator(), "/portal", body).await;
+        let url = opened.expect(201).text("url").to_owned();
+        url.rsplit_once('/').unwrap().1.to_owned()
+    }
+
+    /// Follows a link to the portal, and returns the secret in the cookie.
+    pub(crate) async fn enter_portal(&self, link: &str) -> String {
+        let path = format!("/portal/{link}");
+        let entered = self
+            .billing
+            .get(&core_domain::kernel::Caller::Anonymous, &path)
+            .await
+            .expect(303);
+        let cookie = entered.header("set-cookie").to_owned();
+        let (_, rest) = cookie.split_once('=').unwrap();
+        rest.split_once(';').unwrap().0.to_owned()
+    }
+
+    /// Stores a closed usage period of October 2026, whose price no invoice has.
+    pub(crate) async fn owe_usage(&self, platform: &str, subscription: &str, amount: i64) {
+        let start = Timestamp::parse_rfc3339("2026-10-01T00:00:00Z").unwrap();
+        let end = Timestamp::parse_rfc3339("2026-11-01T00:00:00Z").unwrap();
+        let id = UsagePeriodId::parse(&format!("{platform}:{start}")).unwrap();
+        let platform = PlatformId::parse(platform).unwrap();
+        let usd = Currency::parse("usd").unwrap();
+        let mut period = UsagePeriod::new(id, platform, Period::new(start, end).unwrap(), usd);
+        period.subscription_id = SubscriptionId::parse(subscription);
+        period.status = UsagePeriodStatus::Closed;
+        period.is_invoice_due = true;
+        period.billed = vec![BilledMetric {
+            metric: Metric::Requests,
+            quantity: 1_000_000,
+            included: 0,
+            overage: 1_000_000,
+            amount,
+        }];
+        let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
+        let periods = uow.repositories(RecordKey::for_tests()).usage_periods();
+        periods.insert(period).await.unwrap();
+        uow.commit().await.unwrap();
     }
 
     /// Returns the first records of a query, of any tenant.

@@ -38,6 +38,7 @@ use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordK
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::advance_job::register_kinds as register_billing;
 use core_domain::use_case::billing::clock::BillingClock;
+use core_domain::use_case::billing::page_links::PageLinks;
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, NoSupervisor, Outcome, Worker};
 use core_domain::use_case::registry::deployment::fail_stuck;
@@ -66,7 +67,7 @@ pub(crate) use core_testkit::{Backend, JobCommand, manual_clock};
 pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
-pub(crate) use payments::{FaultyPayments, PaymentFault};
+pub(crate) use payments::{FaultyPayments, PaymentFault, VALID_SIGNATURE};
 pub(crate) use provider::no_answer_error;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
@@ -146,12 +147,21 @@ fn services_of(
     ]
 }
 
+/// The public URL of billing.
+pub(crate) const BILLING_ORIGIN: &str = "http://billing.test";
+
+/// Returns the addresses of the pages of billing.
+pub(crate) fn page_links() -> PageLinks {
+    PageLinks::new(Some(BILLING_ORIGIN), Vec::new(), b"a secret of billing")
+}
+
 /// Returns the standard plans with this payment provider and a test clock.
 fn billing_with(payments: FaultyPayments) -> Arc<Billing> {
     Arc::new(Billing {
         plans: PlanCatalog::default(),
         payments: Arc::new(payments),
         clock: BillingClock::Test,
+        pages: page_links(),
     })
 }
 

@@ -12,6 +12,10 @@ use core_domain::port::{
 };
 use core_domain::use_case::billing::ledger::Ledger;
 use core_http::kernel::App;
+use serde_json::Value;
+
+/// The signature of every event that is accepted.
+pub(crate) const VALID_SIGNATURE: &str = "valid";
 
 /// How a call of the provider fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +185,14 @@ impl Payments for FaultyPayments {
         self.ledger.look_up(invoice).await
     }
 
+    async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError> {
+        self.ledger.invoice(id).await
+    }
+
+    async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError> {
+        self.ledger.default_method(customer).await
+    }
+
     async fn portal(&self, customer: &str, url: &str) -> Result<Option<String>, PaymentsError> {
         self.ledger.portal(customer, url).await
     }
@@ -195,6 +207,17 @@ impl Payments for FaultyPayments {
         signature: &str,
         now: Timestamp,
     ) -> Result<ProviderEvent, WebhookError> {
-        self.ledger.verify_webhook(body, signature, now)
+        if signature != VALID_SIGNATURE {
+            return Err(WebhookError::Signature);
+        }
+        let event: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |name: &str| event[name].as_str().map(str::to_owned);
+        Ok(ProviderEvent {
+            id: text("id").unwrap_or_else(|| "evt_ping".to_owned()),
+            kind: text("type").unwrap_or_else(|| "ping".to_owned()),
+            object_id: text("object"),
+            customer: text("customer"),
+            created_at: now,
+        })
     }
 }

@@ -106,6 +106,7 @@ impl Config {
             |option, url: Option<String>| url.map(|url| public_url(option, url)).transpose();
         options.iam_public_url = check("iam_public_url", options.iam_public_url)?;
         options.gateway_public_url = check("gateway_public_url", options.gateway_public_url)?;
+        options.billing_public_url = check("billing_public_url", options.billing_public_url)?;
         if options.iam_public_url.is_none() && !bind.is_loopback() {
             return Err(option_error(
                 "iam_public_url",
@@ -136,6 +137,8 @@ impl Config {
             ));
         }
         options.settings.limits.enforce_quotas |= options.billing_enforce_quotas;
+        let hosts = &mut options.settings.billing.portal_return_hosts;
+        hosts.extend(options.portal_return_hosts.iter().cloned());
         options.settings.check().map_err(ConfigError::Setting)?;
         if let Some(mailbox) = &options.mail_from {
             sender(mailbox)?;

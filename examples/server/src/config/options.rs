@@ -133,6 +133,10 @@ pub(crate) struct Options {
     /// gateway listens on if that is a loopback address, otherwise none].
     #[arg(long, env = "CORE_GATEWAY_PUBLIC_URL", global = true)]
     pub(crate) gateway_public_url: Option<String>,
+    /// The URL at which customers reach the pages of billing, on which they pay invoices and manage their plan [default:
+    /// the address that billing listens on if that is a loopback address, otherwise none].
+    #[arg(long, env = "CORE_BILLING_PUBLIC_URL", global = true)]
+    pub(crate) billing_public_url: Option<String>,
     /// The server that sends mail: `smtp://user:password@host:587` (STARTTLS; `?tls=none` for a server on this machine)
     /// or `smtps://user:password@host:465`. `?ca=FILE` replaces the system's root certificates [default: none, mails
     /// are written to the folder outbox of the data folder].
@@ -213,6 +217,14 @@ pub(crate) struct Options {
     /// tier `free` includes [default: false].
     #[arg(long, env = "BILLING_ENFORCE_QUOTAS", action = ArgAction::Set, default_value = "false", global = true)]
     pub(crate) billing_enforce_quotas: bool,
+    /// The hosts that the portal of billing may lead customers back to, separated by commas [default: every host].
+    #[arg(
+        long,
+        env = "PORTAL_RETURN_HOSTS",
+        value_delimiter = ',',
+        global = true
+    )]
+    pub(crate) portal_return_hosts: Vec<String>,
     /// The log filter in the syntax of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
     #[arg(long, env = "RUST_LOG", default_value = "info", global = true)]
     pub(crate) log_level: String,

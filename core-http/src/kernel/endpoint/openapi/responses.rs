@@ -62,6 +62,11 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
         if let Some(describe) = answer.events {
             response["content"][EVENT_STREAM] = events_of(&components.output(describe));
         }
+        for other in endpoint.content_types() {
+            if response["content"].get(other).is_none() {
+                response["content"][other] = json!({ "schema": { "type": "string" } });
+            }
+        }
     } else {
         let bytes = json!({ "schema": { "type": "string" } });
         let content = endpoint.content_types().iter();

@@ -1,0 +1,165 @@
+//! `billing.provider_event`: applies the state of an object at the payment provider that has changed there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::charge::ChargeFailure;
+use super::inbox::Subject;
+use super::{Billing, job_failure, sync};
+use crate::access::{unaudited, unowned_records};
+use crate::billing::{ReceivedEvent, ReceivedEventStatus};
+use crate::kernel::{Code, Context, CustomerId, Entropy, PlatformId, Result, Stored, Unowned};
+use crate::port::{Mode, transact};
+use crate::provisioning::LaneKey;
+use crate::use_case::provisioning::{
+    JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+
+/// The pause while another change of the customer waits for its charge.
+const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
+
+/// The input of the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventInput {
+    /// The customer that the event is about.
+    pub customer_id: CustomerId,
+    /// The id of the event at the provider.
+    pub event_id: String,
+}
+
+impl JobInput for EventInput {
+    type Owner = Unowned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::billing(&self.customer_id)
+    }
+
+    /// Returns `None`, because billing outlives platforms.
+    fn platform_id(&self) -> Option<&PlatformId> {
+        None
+    }
+
+    fn idempotency_key(&self) -> Option<String> {
+        Some(self.event_id.clone())
+    }
+}
+
+/// The kind of the job.
+#[derive(Clone, Debug)]
+pub struct ApplyEvent {
+    /// The plans and the payment provider.
+    pub billing: Arc<Billing>,
+    /// The source of entropy for ids.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl JobKind for ApplyEvent {
+    const NAME: &'static str = "billing.provider_event";
+    const HAS_HOOKS: bool = false;
+    const DEADLINE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+    type Input = EventInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().step(Apply)
+    }
+}
+
+/// The only step.
+#[derive(Clone, Copy, Debug)]
+struct Apply;
+
+#[async_trait]
+impl JobStep<ApplyEvent> for Apply {
+    const HAS_RECORD: bool = false;
+
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "apply"
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, ApplyEvent>,
+    ) -> Result<Observation<()>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, ApplyEvent>) -> Result<(), StepError> {
+        let Some(event) = find(cx).await? else {
+            return Ok(());
+        };
+        let applied = match sync_object(cx, &event).await {
+            Err(ChargeFailure::Store(error)) if error.code() == Code::OperationInProgress => {
+                let until = now(cx).await?.plus(CONFLICT_PAUSE);
+                return Err(job_failure::wait_until(
+                    until,
+                    "another change of the customer",
+                ));
+            }
+            applied => applied,
+        };
+        if let Err(failure) = applied {
+            let now = now(cx).await?;
+            let age = now.since(event.received_at);
+            return Err(job_failure::step_error(failure, now, age));
+        }
+        let mark = transact(cx.store, |uow, _| {
+            Box::pin(async move {
+                let events = unowned_records::<ReceivedEvent>(uow);
+                let Some(seen) = events.find(&cx.input.event_id).await? else {
+                    return Ok(());
+                };
+                let mut next = seen.edit();
+                next.status = ReceivedEventStatus::Applied;
+                unaudited::replace(uow, &seen, next).await.map(drop)
+            })
+        });
+        Ok(mark.await?)
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+async fn find(
+    cx: &StepContext<'_, ApplyEvent>,
+) -> Result<Option<Stored<ReceivedEvent>>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let event = unowned_records::<ReceivedEvent>(uow.as_mut())
+        .find(&cx.input.event_id)
+        .await;
+    uow.rollback().await;
+    let is_new = |event: &Stored<ReceivedEvent>| event.status == ReceivedEventStatus::Received;
+    Ok(event?.filter(is_new))
+}
+
+async fn now(cx: &StepContext<'_, ApplyEvent>) -> Result<crate::kernel::Timestamp, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let now = uow.now().await;
+    uow.rollback().await;
+    Ok(now?)
+}
+
+async fn sync_object(
+    cx: &StepContext<'_, ApplyEvent>,
+    event: &ReceivedEvent,
+) -> Result<(), ChargeFailure> {
+    let (store, billing) = (cx.store, cx.kind.billing.as_ref());
+    let system = Context::system(Arc::clone(&cx.kind.entropy));
+    match (Subject::of(&event.kind), &event.object_id) {
+        (Some(Subject::Invoice), Some(invoice)) => {
+            sync::sync_invoice(&system, store, billing, invoice).await
+        }
+        (Some(Subject::Methods), _) => {
+            sync::sync_methods(&system, store, billing, &cx.input.customer_id).await
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,52 @@
+//! How the jobs of billing fail: an outage of the provider is no failure, so they wait.
+
+use std::time::Duration;
+
+use super::charge::ChargeFailure;
+use crate::kernel::Timestamp;
+use crate::port::PaymentsError;
+use crate::provisioning::JobError;
+use crate::use_case::provisioning::StepError;
+
+/// The pause while the provider cannot be reached.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(30);
+
+/// The pauses before the outcome of a charge is looked up again: the first one that is longer than the charge is old,
+/// else the last one.
+const LOOK_UP_PAUSES: [Duration; 3] = [
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+];
+
+/// Returns the error of a step that waits until an instant.
+pub(super) fn wait_until(until: Timestamp, reason: &str) -> StepError {
+    StepError::Wait {
+        until,
+        reason: reason.to_owned(),
+        output: None,
+    }
+}
+
+/// Returns the error of a step whose call of the provider has failed. `age` is that of the charge whose outcome is unknown.
+pub(super) fn step_error(failure: ChargeFailure, now: Timestamp, age: Duration) -> StepError {
+    match failure {
+        ChargeFailure::Unknown => {
+            let mut pauses = LOOK_UP_PAUSES.into_iter();
+            let pause = pauses.find(|pause| *pause > age);
+            let pause = pause.unwrap_or(LOOK_UP_PAUSES[LOOK_UP_PAUSES.len() - 1]);
+            wait_until(now.plus(pause), "the outcome of a charge")
+        }
+        ChargeFailure::Provider(PaymentsError::Throttled(pause)) => {
+            wait_until(now.plus(pause), "the payment provider to accept requests")
+        }
+        ChargeFailure::Provider(
+            error @ (PaymentsError::Invalid(_) | PaymentsError::Unauthorized(_)),
+        ) => {
+            let refused = JobError::new("PAYMENT_PROVIDER_REFUSED", error.to_string());
+            StepError::Permanent(refused, None)
+        }
+        ChargeFailure::Provider(_) => wait_until(now.plus(OUTAGE_PAUSE), "the payment provider"),
+        ChargeFailure::Store(error) => error.into(),
+    }
+}

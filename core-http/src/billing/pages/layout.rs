@@ -1,0 +1,104 @@
+//! The layout that all pages of billing share.
+
+use core_domain::billing::{Currency, Money};
+use core_domain::kernel::{Code, Error, Result, Timestamp};
+use core_domain::use_case::billing::Billing;
+use http::{StatusCode, header};
+use maud::{DOCTYPE, Markup, html};
+
+use super::stylesheet;
+use crate::kernel::{Cx, ErrorStyle, Html, Output, PageOr, Row};
+
+/// Renders a page. The title is also its heading. The links are relative to the root of the billing service.
+pub(super) fn html_page(billing: Option<&Billing>, title: &str, content: &Markup) -> Html {
+    let is_simulated = billing.is_some_and(|billing| !billing.payments.is_live());
+    let base = billing.and_then(|billing| billing.pages.base_url());
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " \u{2013} Platform Control" }
+                link rel="stylesheet" href={ (base.unwrap_or_default()) (stylesheet::path()) };
+            }
+            body {
+                @if is_simulated {
+                    p.simulated role="note" { "Test mode: no real money moves." }
+                }
+                main {
+                    h1 { (title) }
+                    (content)
+                }
+            }
+        }
+    };
+    Html(page.into_string())
+}
+
+/// Returns a page with this status.
+pub(super) fn page(billing: &Billing, title: &str, status: StatusCode, content: &Markup) -> PageOr {
+    PageOr::Page(Output::new(html_page(Some(billing), title, content)).status(status))
+}
+
+/// Renders a message about a successful action.
+pub(super) fn notice(text: &str) -> Markup {
+    html! { p.notice role="status" { (text) } }
+}
+
+/// Renders an error message.
+pub(super) fn alert(text: &str) -> Markup {
+    html! { p.alert role="alert" { (text) } }
+}
+
+/// Renders a time as a date, in UTC.
+pub(super) fn day(at: Timestamp) -> Markup {
+    let exact = at.to_rfc3339();
+    let day = exact.get(..10).unwrap_or(&exact);
+    html! { time datetime=(day) { (day) } }
+}
+
+/// Returns an amount for people, for example `29.00 USD`.
+pub(super) fn amount(minor: i64, currency: Currency) -> String {
+    match Money::new(minor.into(), currency) {
+        Ok(money) => money.to_string(),
+        Err(_) => format!("{minor} ({currency})"),
+    }
+}
+
+/// Returns a word for people, for example `past due` for `past_due`.
+pub(super) fn words(word: &str) -> String {
+    word.replace('_', " ")
+}
+
+/// Configures the row of a page.
+pub(super) fn page_row(row: Row) -> Row {
+    row.errors(ErrorStyle::Page)
+        .success(&[StatusCode::OK, StatusCode::SEE_OTHER])
+}
+
+/// Configures the row of a form. It redirects the browser, or shows the page again with the error.
+pub(super) fn form_row(row: Row) -> Row {
+    row.errors(ErrorStyle::Page)
+        .success(&[StatusCode::SEE_OTHER])
+        .takes_forms()
+        .refuses(&[Code::InvalidOrigin, Code::MissingOrNullOrigin])
+}
+
+/// Refuses a form that a page of another origin has sent.
+///
+/// # Errors
+/// `INVALID_ORIGIN` if the form comes from another origin; `MISSING_OR_NULL_ORIGIN` if the browser does not say.
+pub(super) fn ensure_own_form(cx: &Cx, billing: &Billing) -> Result<()> {
+    let own = billing.pages.base_url();
+    match cx.header(header::ORIGIN) {
+        Some(origin) if Some(origin) == own => Ok(()),
+        Some(_) => Err(Error::refused(Code::InvalidOrigin, "Invalid origin")),
+        None if cx.header("sec-fetch-site") == Some("same-origin") => Ok(()),
+        None => Err(Error::refused(
+            Code::MissingOrNullOrigin,
+            "Missing or null Origin",
+        )),
+    }
+}

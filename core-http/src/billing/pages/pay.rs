@@ -1,0 +1,185 @@
+//! The page on which an invoice is paid. Its address contains the id of the invoice with a signature, so that it can be
+//! mailed, and works without a session and while the platform is suspended.
+
+use std::sync::Arc;
+
+use core_domain::access::PublicScope;
+use core_domain::billing::PaymentProvider;
+use core_domain::gateway::RateClass;
+use core_domain::kernel::{Code, Error, Result};
+use core_domain::use_case::billing::Billing;
+use core_domain::use_case::billing::pay::{self, PayableInvoice};
+use http::StatusCode;
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::document::{document, title};
+use super::layout::{alert, ensure_own_form, form_row, notice, page, page_row};
+use crate::billing::payment_method::PROVIDER_CODES;
+use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, status_of, with};
+
+const PATH: &str = "/pay/{token}";
+
+pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
+    vec![
+        page_row(get(PATH, "payPage"))
+            .summary("Shows an invoice, with a form to pay it.")
+            .description(
+                "The address is the `hostedInvoiceUrl` of the invoice. It works without a \
+                 session, also while the platform is suspended.",
+            )
+            .refuses(&[Code::NotFound])
+            .plain(with(billing, show)),
+        form_row(post(PATH, "payInvoiceByForm"))
+            .summary("Pays an invoice.")
+            .description(
+                "Charges the default payment method of the customer or, on the embedded \
+                 provider, a test card. Redirects to the page.",
+            )
+            .rate(RateClass::Strict)
+            .refuses(PROVIDER_CODES)
+            .refuses(&[
+                Code::NotFound,
+                Code::InvalidState,
+                Code::PaymentRequired,
+                Code::OperationInProgress,
+                Code::LimitReached,
+                Code::Conflict,
+            ])
+            .plain(with(billing, submit)),
+    ]
+}
+
+/// The test cards that the page of the embedded provider offers.
+pub(super) const TEST_CARDS: [(&str, &str); 4] = [
+    ("pm_card_visa", "4242 4242 4242 4242: succeeds"),
+    (
+        "pm_card_authenticationRequired",
+        "4000 0027 6000 3184: must be confirmed",
+    ),
+    (
+        "pm_card_chargeCustomerFail",
+        "4000 0000 0000 0341: is declined later",
+    ),
+    (
+        "pm_card_chargeDeclined",
+        "4000 0000 0000 0002: is declined at once",
+    ),
+];
+
+async fn show(
+    cx: &Cx,
+    billing: Arc<Billing>,
+    _: PublicScope,
+    input: Input<(String,)>,
+) -> Result<PageOr> {
+    let payable = pay::find(cx.app.store.as_ref(), &billing, &input.path.0).await?;
+    Ok(render(&billing, &payable, StatusCode::OK, None))
+}
+
+fn render(
+    billing: &Billing,
+    payable: &PayableInvoice,
+    status: StatusCode,
+    problem: Option<&str>,
+) -> PageOr {
+    let invoice = &payable.invoice;
+    let content = html! {
+        @if let Some(problem) = problem { (alert(problem)) }
+        @if payable.is_payable() { (form(billing, payable)) }
+        @else { (notice("Nothing has to be paid.")) }
+        (document(invoice, &payable.customer))
+    };
+    page(billing, &title(invoice), status, &content)
+}
+
+fn form(billing: &Billing, payable: &PayableInvoice) -> Markup {
+    let is_simulated = billing.payments.provider() == PaymentProvider::Ledger;
+    let has_method = payable.customer.default_payment_method_id.is_some();
+    html! {
+        @if payable.needs_confirmation {
+            p { "The owner of the card must confirm the last charge." }
+            @if is_simulated {
+                form method="post" { button type="submit" name="action" value="confirm" { "Confirm the charge" } }
+            }
+        }
+        @if has_method {
+            form method="post" {
+                button type="submit" name="action" value="pay" { "Pay with the saved card" }
+            }
+        }
+        @if is_simulated {
+            form method="post" {
+                label for="card" { "Pay with a test card" }
+                select id="card" name="card" {
+                    @for (id, text) in TEST_CARDS { option value=(id) { (text) } }
+                }
+                button type="submit" name="action" value="pay" { "Pay" }
+            }
+        } @else if !has_method {
+            p { "There is no saved card. Add one in the portal of your platform first." }
+        }
+    }
+}
+
+/// The action of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Pay,
+    Confirm,
+}
+
+/// The fields of the form that pays an invoice.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct PayForm {
+    /// Pays the invoice, or confirms the last charge.
+    action: Action,
+    /// The test card. Default: the saved card.
+    #[schemars(length(min = 1, max = 64))]
+    card: Option<String>,
+}
+
+async fn submit(
+    cx: &Cx,
+    billing: Arc<Billing>,
+    _: PublicScope,
+    input: Input<(String,), (), PayForm>,
+) -> Result<PageOr> {
+    ensure_own_form(cx, &billing)?;
+    let store = cx.app.store.as_ref();
+    let payable = pay::find(store, &billing, &input.path.0).await?;
+    let done = match input.body.action {
+        Action::Pay => {
+            let card = input.body.card.as_deref();
+            pay::pay(cx, store, &billing, &payable, card).await
+        }
+        Action::Confirm => pay::confirm(cx, store, &billing, &payable).await,
+    };
+    let Err(error) = done else {
+        return Ok(PageOr::To(Output::new(cx.uri.path().to_owned())));
+    };
+    let problem = problem_of(&error).ok_or(error)?;
+    let payable = pay::find(store, &billing, &input.path.0).await?;
+    Ok(render(&billing, &payable, problem.0, Some(&problem.1)))
+}
+
+/// Returns the status and the message of an error that a page shows. Returns `None` for errors with pages of their own.
+pub(super) fn problem_of(error: &Error) -> Option<(StatusCode, String)> {
+    let code = error.code();
+    let is_shown = PROVIDER_CODES.contains(&code)
+        || matches!(
+            code,
+            Code::PaymentRequired
+                | Code::InvalidState
+                | Code::OperationInProgress
+                | Code::LimitReached
+                | Code::Conflict
+                | Code::TierUnchanged
+                | Code::PreviewExpired
+                | Code::QuoteExpired
+                | Code::PaymentMethodInUse
+        );
+    is_shown.then(|| (status_of(code), error.to_string()))
+}

@@ -1,0 +1,214 @@
+//! The content of the portal.
+
+use core_domain::billing::usage::MeteredUsage;
+use core_domain::billing::{Customer, Interval, Invoice, PaymentMethod, PaymentProvider};
+use core_domain::kernel::Error;
+use core_domain::registry::Tier;
+use core_domain::use_case::billing::Billing;
+use core_domain::use_case::billing::change::{ChangePreview, EffectiveAt};
+use maud::{Markup, html};
+
+use super::layout::{alert, amount, day, words};
+use super::pay::TEST_CARDS;
+use super::portal::{Content, card_text, is_changeable};
+use super::portal_form::FORMS;
+
+/// The values that the portal shows.
+pub(super) struct PortalView<'a> {
+    pub(super) billing: &'a Billing,
+    pub(super) customer: &'a Customer,
+    pub(super) return_url: &'a str,
+    pub(super) content: &'a Content,
+    pub(super) methods: &'a [PaymentMethod],
+}
+
+impl PortalView<'_> {
+    pub(super) fn render(&self) -> Markup {
+        html! {
+            p { a href=(self.return_url) rel="noreferrer" { "Back" } }
+            p.hint { (self.customer.email.as_str()) }
+            (self.plan())
+            (self.usage())
+            (self.cards())
+            (self.invoices())
+        }
+    }
+
+    fn plan(&self) -> Markup {
+        let Some(subscription) = self.content.live() else {
+            return html! { h2 { "Plan" } p { "There is no subscription." } };
+        };
+        let price = amount(subscription.amount, subscription.currency);
+        html! {
+            h2 { "Plan" }
+            dl {
+                dt { "Plan" } dd { (words(subscription.tier.as_str())) ", " (price) " per " (subscription.interval) }
+                dt { "Status" } dd { (words(subscription.status.as_str())) }
+                dt { "Current period" }
+                dd { (day(subscription.current_period_start)) " to " (day(subscription.current_period_end)) }
+                @if let Some(change) = &subscription.pending_change {
+                    dt { "Planned" } dd { (words(change.tier.as_str())) " from " (day(change.effective_at)) }
+                }
+                @if let Some(at) = subscription.cancel_at { dt { "Ends" } dd { (day(at)) } }
+            }
+            @if let Some(preview) = &self.content.preview { (preview_part(preview, &self.link(FORMS))) }
+            @if is_changeable(subscription) { (self.plan_form(subscription.tier.as_str())) }
+            form.row method="post" action=(self.link(FORMS)) {
+                @if subscription.cancel_at_period_end || subscription.pending_change.is_some() {
+                    button.quiet type="submit" name="action" value="keep" { "Keep the current plan" }
+                } @else {
+                    button.quiet type="submit" name="action" value="cancel" { "Cancel with the end of the period" }
+                }
+            }
+        }
+    }
+
+    fn plan_form(&self, current: &str) -> Markup {
+        html! {
+            form method="get" action=(self.link("/portal")) {
+                label for="tier" { "Other plan" }
+                select id="tier" name="tier" {
+                    @for tier in Tier::ALL.iter().filter(|tier| tier.as_str() != current) {
+                        option value=(tier) { (words(tier.as_str())) }
+                    }
+                }
+                select name="interval" aria-label="Period" {
+                    @for interval in Interval::ALL { option value=(interval) { "per " (interval) } }
+                }
+                button.quiet type="submit" { "Show the cost" }
+            }
+        }
+    }
+
+    fn usage(&self) -> Markup {
+        let usage = &self.content.usage;
+        html! {
+            h2 { "Usage" }
+            p.hint { (day(usage.period_start)) " to " (day(usage.period_end)) }
+            div.scroll tabindex="0" role="region" aria-label="Usage" {
+                table {
+                    thead { tr {
+                        th scope="col" { "Metric" }
+                        th.number scope="col" { "Used" }
+                        th.number scope="col" { "Included" }
+                        th.number scope="col" { "Price so far" }
+                    } }
+                    tbody { @for metric in &usage.metrics { tr {
+                        td { (words(metric.metric.as_str())) (bar(metric)) }
+                        td.number { (metric.quantity) }
+                        td.number { (metric.included) }
+                        td.number { (amount(metric.estimated_amount, usage.currency)) }
+                    } } }
+                }
+            }
+        }
+    }
+
+    fn cards(&self) -> Markup {
+        let is_simulated = self.billing.payments.provider() == PaymentProvider::Ledger;
+        let forms = self.link(FORMS);
+        html! {
+            h2 { "Cards" }
+            @if self.methods.is_empty() { p { "There is no card." } }
+            @else { table { tbody { @for method in self.methods { tr {
+                td { (card_text(method)) @if method.is_default { strong { " (default)" } } }
+                td.number {
+                    @if !method.is_default {
+                        form.row method="post" action=(forms) {
+                            input type="hidden" name="method" value=(method.id);
+                            button.quiet type="submit" name="action" value="choose" aria-label={ "Make the card ending in " (method.card.last4) " the default" } { "Make default" }
+                        }
+                    }
+                    form.row method="post" action=(forms) {
+                        input type="hidden" name="method" value=(method.id);
+                        button.quiet type="submit" name="action" value="remove" aria-label={ "Remove the card ending in " (method.card.last4) } { "Remove" }
+                    }
+                }
+            } } } } }
+            @if is_simulated {
+                form method="post" action=(forms) {
+                    label for="card" { "Add a test card" }
+                    select id="card" name="method" {
+                        @for (id, text) in TEST_CARDS { option value=(id) { (text) } }
+                    }
+                    button.quiet type="submit" name="action" value="add" { "Add" }
+                }
+            }
+        }
+    }
+
+    fn invoices(&self) -> Markup {
+        html! {
+            h2 { "Invoices" }
+            @if self.content.invoices.is_empty() { p { "There is no invoice yet." } }
+            @else { div.scroll tabindex="0" role="region" aria-label="Invoices" { table {
+                thead { tr {
+                    th scope="col" { "Number" }
+                    th scope="col" { "Date" }
+                    th scope="col" { "Status" }
+                    th.number scope="col" { "Amount due" }
+                } }
+                tbody { @for invoice in &self.content.invoices { (self.invoice_row(invoice)) } }
+            } } }
+        }
+    }
+
+    fn invoice_row(&self, invoice: &Invoice) -> Markup {
+        let path = format!("/pay/{}", self.billing.pages.pay_token(&invoice.id));
+        let number = invoice.number.as_deref().unwrap_or("draft");
+        html! { tr {
+            td { a href=(self.link(&path)) { (number) } }
+            td { (day(invoice.created_at)) }
+            td { (words(invoice.status.as_str())) }
+            td.number { (amount(invoice.amount_due, invoice.currency)) }
+        } }
+    }
+
+    /// Returns the address of a path of the billing service.
+    fn link(&self, path: &str) -> String {
+        format!(
+            "{}{path}",
+            self.billing.pages.base_url().unwrap_or_default()
+        )
+    }
+}
+
+/// Renders the cost of a change, with the form that makes it, or the reason why there is none.
+fn preview_part(preview: &Result<ChangePreview, Error>, forms: &str) -> Markup {
+    let preview = match preview {
+        Ok(preview) => preview,
+        Err(error) => return alert(&error.to_string()),
+    };
+    let show = |minor| amount(minor, preview.currency);
+    html! {
+        dl {
+            dt { "New plan" } dd { (words(preview.new_tier.as_str())) }
+            dt { "From" } dd { (day(preview.effective_at)) }
+            dt { "To pay now" } dd { (show(preview.amount_due_now)) }
+            dt { "Next invoice" } dd { (show(preview.next_invoice_amount)) " on " (day(preview.next_invoice_at)) }
+        }
+        @if !preview.lines.is_empty() { table { tbody { @for line in &preview.lines { tr {
+            td { (line.description) } td.number { (show(line.amount)) }
+        } } } } }
+        form method="post" action=(forms) {
+            input type="hidden" name="tier" value=(preview.new_tier);
+            @if preview.effective == EffectiveAt::Immediate {
+                input type="hidden" name="prorationDate" value=(preview.proration_date.to_rfc3339());
+            }
+            button type="submit" name="action" value="change" { "Change the plan" }
+        }
+    }
+}
+
+/// Draws how much of the included quantity is used.
+fn bar(metric: &MeteredUsage) -> Markup {
+    let percent = metric.percent_used.unwrap_or(0);
+    let class = if percent > 100 { "over" } else { "used" };
+    let width = percent.min(100);
+    html! {
+        svg.bar viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label={ (percent) " percent of the included quantity" } {
+            rect.all width="100" height="6" {}
+            rect class=(class) width=(width) height="6" {}
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Events of the payment provider: what counts is the object there when the event is applied.
+
+use core_domain::billing::{Customer, CustomerQuery};
+use core_domain::port::{Close, OpKey, Payments};
+use http::{Method, Request};
+use serde_json::{Value, json};
+
+use super::platform_with_card;
+use crate::world::{Answer, VALID_SIGNATURE, World, on_every_store, operator};
+
+const CONFIRMED: &str = "pm_card_authenticationRequired";
+
+/// Sends an event to the webhook.
+async fn send(world: &World, signature: Option<&str>, body: impl Into<String>) -> Answer {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri("/webhooks/stripe")
+        .header("content-type", "application/json");
+    if let Some(signature) = signature {
+        request = request.header("stripe-signature", signature);
+    }
+    let body = core_http::kernel::bytes_body(body.into());
+    world.billing.raw(request.body(body).unwrap()).await
+}
+
+fn event(id: &str, kind: &str, customer: &str, object: &str) -> String {
+    json!({ "id": id, "type": kind, "customer": customer, "object": object }).to_string()
+}
+
+/// Returns the id of the only customer at the provider.
+async fn provider_customer(world: &World) -> String {
+    let customers = world.all::<Customer>(&CustomerQuery::All).await;
+    customers[0].provider_id.clone().unwrap()
+}
+
+/// Creates a platform whose first invoice waits for a confirmation, and returns it with that invoice.
+async fn waiting(world: &World) -> (String, Value) {
+    let (platform, customer) = platform_with_card(world).await;
+    world.use_card(&customer, CONFIRMED).await;
+    let created = world.subscribe(&platform, "starter").await.expect(201);
+    assert_eq!(created.text("status"), "incomplete");
+    let invoice = world.last_invoice(&platform).await;
+    assert_eq!(invoice["status"], "open");
+    (platform, invoice)
+}
+
+/// Confirms the charge of an invoice at the provider, as the owner of the card.
+async fn confirm(world: &World, invoice: &Value) {
+    let id = invoice["providerId"].as_str().unwrap();
+    let key = OpKey::new("test", "confirm");
+    let paid = world.payments.close(&key, id, Close::PaidOutOfBand).await;
+    paid.unwrap();
+}
+
+async fn a_confirmed_charge_is_applied_once(world: World) {
+    let (platform, invoice) = waiting(&world).await;
+    confirm(&world, &invoice).await;
+    let (customer, id) = (provider_customer(&world).await, &invoice["providerId"]);
+    let id = id.as_str().unwrap();
+    for (event_id, kind, is_duplicate) in [
+        ("evt_2", "invoice.payment_action_required", false),
+        ("evt_1", "invoice.paid", false),
+        ("evt_1", "invoice.paid", true),
+        ("evt_3", "invoice.payment_failed", false),
+    ] {
+        let body = event(event_id, kind, &customer, id);
+        let received = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+        assert_eq!(received.json["duplicate"], is_duplicate, "{event_id}");
+        world.run_jobs().await;
+    }
+    assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    let invoice = world.last_invoice(&platform).await;
+    let seen = ["status", "amountPaid", "attemptCount"].map(|field| invoice[field].clone());
+    assert_eq!(seen, [json!("paid"), json!(2900), json!(2)]);
+    world.assert_books_balance().await;
+}
+on_every_store!(a_confirmed_charge_is_applied_once);
+
+#[tokio::test]
+async fn events_are_authenticated_by_their_signature() {
+    let world = World::new();
+    let body = event("evt_1", "invoice.paid", "cus_1", "in_1");
+    let missing = send(&world, None, body.clone()).await;
+    missing.expect_error(400, "VALIDATION_ERROR");
+    let forged = send(&world, Some("forged"), body.clone()).await;
+    forged.expect_error(400, "VALIDATION_ERROR");
+    let large = " ".repeat(256 * 1024 + 1);
+    let large = send(&world, Some(VALID_SIGNATURE), large).await;
+    large.expect_error(413, "PAYLOAD_TOO_LARGE");
+    let received = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+    assert_eq!(
+        received.json,
+        json!({ "received": true, "duplicate": false })
+    );
+}
+
+#[tokio::test]
+async fn an_invoice_that_was_closed_at_the_provider_alone_is_reported_and_not_changed() {
+    let world = World::new();
+    let (platform, invoice) = waiting(&world).await;
+    let (customer, id) = (provider_customer(&world).await, &invoice["providerId"]);
+    let id = id.as_str().unwrap();
+    let key = OpKey::new("test", "void");
+    let closed = world.payments.close(&key, id, Close::Void).await;
+    closed.unwrap();
+    let body = event("evt_1", "invoice.voided", &customer, id);
+    send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+    world.run_jobs().await;
+    assert_eq!(world.last_invoice(&platform).await["status"], "open");
+    let overview = world.billing.get(&operator(), "/operator/overview").await;
+    assert_eq!(overview.expect(200).json["reconcileDifferences"], 1);
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn the_default_card_follows_the_provider() {
+    let world = World::new();
+    let (platform, customer) = platform_with_card(&world).await;
+    let first = world.attach_card(&customer, "pm_card_visa").await;
+    world.use_card(&customer, &first).await;
+    let shown = |world: &World| {
+        let path = format!("/customers/{customer}");
+        let api = world.billing.clone();
+        async move { api.get(&operator(), &path).await.expect(200).json }
+    };
+    let key = OpKey::new("test", "detach");
+    let detached = world.payments.detach(&key, &first).await.unwrap();
+    assert_eq!(detached.customer, None);
+    let body = event(
+        "evt_1",
+        "payment_method.detached",
+        &provider_customer(&world).await,
+        &first,
+    );
+    send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+    world.run_jobs().await;
+    let default = shown(&world).await["defaultPaymentMethodId"].clone();
+    assert!(default.is_string() && default != json!(first), "{default}");
+    world.subscribe(&platform, "starter").await.expect(201);
+    world.assert_books_balance().await;
+}
