@@ -108,6 +108,8 @@ mod page;
 pub mod postgres;
 mod query;
 mod read;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod read_only;
 mod read_page;
 mod row_store;
 mod session_join;

@@ -52,6 +52,7 @@
     ))
 ))]
 mod absent;
+pub mod accounting;
 mod after_commit;
 #[cfg(feature = "archives")]
 mod archives;

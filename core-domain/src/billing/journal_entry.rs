@@ -73,14 +73,21 @@ impl JournalEntry {
     /// # Errors
     /// [`JournalError`] if the stored postings do not balance.
     pub fn entry(&self) -> Result<Entry, JournalError> {
+        Entry::new(self.kind, self.checked_postings()?)
+    }
+
+    /// Returns the postings. They may not balance.
+    ///
+    /// # Errors
+    /// [`JournalError::Money`] if a stored amount is too large.
+    pub fn checked_postings(&self) -> Result<Vec<Posting>, JournalError> {
         let postings = self.postings.iter().map(|stored| {
             Ok(Posting {
                 account: stored.account,
                 amount: Money::new(stored.amount.into(), stored.currency)?,
             })
         });
-        let postings = postings.collect::<Result<Vec<_>, JournalError>>()?;
-        Entry::new(self.kind, postings)
+        postings.collect()
     }
 }
 
@@ -89,6 +96,13 @@ impl JournalEntry {
 pub enum JournalEntryQuery {
     /// All entries.
     All,
+    /// The entries of a time.
+    Between {
+        /// The first instant.
+        from: Timestamp,
+        /// The first instant after it; `None` for no end.
+        before: Option<Timestamp>,
+    },
     /// The entries of a record.
     About(String),
     /// The entries of a customer.

@@ -407,6 +407,9 @@ fn journal_entries(query: &JournalEntryQuery) -> Select {
     let entries = Select::of(JournalEntry::TABLE).order_by("at");
     match query {
         JournalEntryQuery::All => entries,
+        JournalEntryQuery::Between { from, before } => entries
+            .filter(Filter::ge("at", *from))
+            .filter_if(before.map(|before| Filter::lt("at", before))),
         JournalEntryQuery::About(reference) => {
             Select::of(JournalEntry::TABLE).filter(Filter::eq("reference", reference))
         }

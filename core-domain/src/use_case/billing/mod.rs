@@ -20,6 +20,8 @@ mod due;
 pub mod follow;
 pub mod invoice;
 mod invoice_state;
+pub mod journal_check;
+pub mod journal_export;
 pub mod ledger;
 mod operation;
 mod payment;
