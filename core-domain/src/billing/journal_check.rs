@@ -16,9 +16,9 @@ pub enum JournalDifference {
     /// An entry does not balance, or one of its amounts is too large.
     #[error("customer {customer_id}: journal entry {entry_id}: {problem}")]
     Entry {
-        /// The customer of the entry.
+        /// The id of the customer whose accounts the entry changes.
         customer_id: CustomerId,
-        /// The entry.
+        /// The id of the entry.
         entry_id: JournalEntryId,
         /// The reason why it is invalid.
         problem: JournalError,
@@ -26,15 +26,15 @@ pub enum JournalDifference {
     /// An entry belongs to a customer that does not exist.
     #[error("customer {customer_id}: journal entry {entry_id}: there is no such customer")]
     UnknownCustomer {
-        /// The customer of the entry.
+        /// The id of the customer whose accounts the entry changes.
         customer_id: CustomerId,
-        /// The entry.
+        /// The id of the entry.
         entry_id: JournalEntryId,
     },
     /// The debits and the credits of all entries differ.
     #[error("the journal does not balance in {currency}: debit {debit}, credit {credit}")]
     Book {
-        /// The currency.
+        /// The currency of the amounts.
         currency: Currency,
         /// The sum of all debits.
         debit: i128,
@@ -47,11 +47,11 @@ pub enum JournalDifference {
         "customer {customer_id}: {account} is {journal} {currency} in the journal and {record} in the records"
     )]
     Account {
-        /// The customer.
+        /// The id of the customer.
         customer_id: CustomerId,
-        /// The account.
+        /// The account whose amounts differ.
         account: Account,
-        /// The currency.
+        /// The currency of the amounts.
         currency: Currency,
         /// The amount that the journal yields.
         journal: i128,
@@ -63,7 +63,7 @@ pub enum JournalDifference {
         "customer {customer_id}: invoice {invoice_id}: {journal} is unpaid in the journal and {record} in the record"
     )]
     Invoice {
-        /// The customer.
+        /// The id of the customer.
         customer_id: CustomerId,
         /// The invoice, or the record that the journal names instead of one.
         invoice_id: String,
@@ -75,9 +75,9 @@ pub enum JournalDifference {
     /// The amounts of an invoice do not add up.
     #[error("customer {customer_id}: invoice {invoice_id}: the amounts do not add up")]
     InvoiceAmounts {
-        /// The customer.
+        /// The id of the customer.
         customer_id: CustomerId,
-        /// The invoice.
+        /// The id of the invoice.
         invoice_id: InvoiceId,
     },
     /// The rest of a credit differs from the journal.
@@ -85,7 +85,7 @@ pub enum JournalDifference {
         "customer {customer_id}: credit {credit_id}: {journal} is left in the journal and {record} in the record"
     )]
     Credit {
-        /// The customer.
+        /// The id of the customer.
         customer_id: CustomerId,
         /// The credit, or the record that the journal names instead of one.
         credit_id: String,
@@ -99,17 +99,17 @@ pub enum JournalDifference {
         "customer {customer_id}: invoice {invoice_id}: the number {number} is wrong or used twice"
     )]
     Number {
-        /// The customer.
+        /// The id of the customer.
         customer_id: CustomerId,
-        /// The invoice.
+        /// The id of the invoice.
         invoice_id: InvoiceId,
-        /// The number.
+        /// The number of the invoice.
         number: String,
     },
     /// No invoice has these numbers of a customer.
     #[error("customer {customer_id}: no invoice has a number from {first} to {last}")]
     MissingNumbers {
-        /// The customer.
+        /// The id of the customer.
         customer_id: CustomerId,
         /// The first missing number.
         first: String,
@@ -120,15 +120,14 @@ pub enum JournalDifference {
 
 /// Compares one customer with the journal. Add all entries of the customer first, then all invoices, then all credits.
 ///
-/// It keeps one number for each invoice that is not paid, for each credit of which something is left, and for each invoice
-/// number.
+/// It keeps one number for each unpaid invoice, for each credit with a remaining amount, and for each invoice number.
 #[derive(Debug)]
 pub struct CustomerCheck {
     customer: Customer,
     accounts: TrialBalance,
     /// The unpaid amounts by the reference of the entries, without those that are zero.
     unpaid: BTreeMap<String, i128>,
-    /// What is left of credits by the reference of the entries, without those that are zero.
+    /// The remaining amounts of credits by the reference of the entries, without those that are zero.
     left: BTreeMap<String, i128>,
     /// The sums of `amountRemaining` of the open invoices.
     open: BTreeMap<Currency, i128>,
@@ -255,7 +254,7 @@ impl CustomerCheck {
             let balance = of_own(self.customer.balance);
             let credits = of_own(self.customer.credit_balance);
             let sum = |account| self.accounts.sum(currency, account);
-            // Credits are a debt to the customer: what is left is on the credit side.
+            // Credits are a debt to the customer: the remaining amount is on the credit side.
             let compared = [
                 (Account::Receivable, sum(Account::Receivable), open),
                 (Account::Balance, sum(Account::Balance), balance),
@@ -348,6 +347,8 @@ mod tests {
             let mut customer = fixed_sample::<Customer>(1).remove(0);
             let mut credit = fixed_sample::<CreditGrant>(1).remove(0);
             let mut invoice = fixed_sample::<Invoice>(1).remove(0);
+            // Sampled ids are equal.
+            invoice.id = InvoiceId::parse("0192f3ab-7c20-7d3e-9b4a-5f6c7d8e9f01").unwrap();
             customer.currency = Currency::USD;
             (customer.balance, customer.credit_balance) = (0, 200);
             (customer.invoice_prefix, customer.invoice_count) = ("AB".to_owned(), 1);

@@ -34,9 +34,9 @@ pub struct JournalLine {
     pub date: Day,
     /// The id of the entry. All lines of one event have the same.
     pub entry: JournalEntryId,
-    /// The event.
+    /// The event that the entry records.
     pub event: EntryKind,
-    /// The account.
+    /// The account that the posting changes.
     pub account: JournalLineAccount,
     /// The currency of the amounts.
     pub currency: Currency,

@@ -135,7 +135,7 @@ impl<W: Write> JournalWriter<W> {
         }
     }
 
-    /// Writes what is buffered.
+    /// Flushes the output.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Csv(mut writer) => writer.flush(),

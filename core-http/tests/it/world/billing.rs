@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use core_domain::access::authorize_operator;
 use core_domain::billing::{
-    CreditGrant, CreditGrantQuery, Customer, CustomerQuery, LedgerCharge, LedgerChargeQuery,
-    TrialBalance,
+    CreditGrant, CreditGrantQuery, Customer, CustomerQuery, JournalDifference, LedgerCharge,
+    LedgerChargeQuery, TrialBalance,
 };
 use core_domain::kernel::{Context, InvoiceId, Record, Stored, Timestamp};
 use core_domain::port::{Mode, Persisted, Within};
@@ -156,7 +156,7 @@ impl World {
     pub(crate) async fn assert_books_balance(&self) -> TrialBalance {
         let cx = Context::system(Arc::clone(&self.app.entropy));
         let scope = authorize_operator(&cx).unwrap();
-        let mut report = |difference| panic!("{difference}");
+        let mut report = |found: JournalDifference| panic!("{found}");
         let verified = verify_journal(&scope, self.app.store.as_ref(), &mut report).await;
         for customer in self.all::<Customer>(&CustomerQuery::All).await {
             let credits = CreditGrantQuery::Of(customer.id.clone());
