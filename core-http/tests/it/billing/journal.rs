@@ -9,7 +9,7 @@ use core_domain::kernel::{Context, CustomerId, InvoiceId, Record, Stored};
 use core_domain::port::{Persisted, transact};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::journal_check::verify_journal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::platform_with_card;
 use crate::world::{World, on_every_store, operator};
@@ -19,8 +19,7 @@ async fn billed_customer(world: &World) -> CustomerId {
     world.set_time("2027-11-01T00:00:00Z");
     let (platform, customer) = platform_with_card(world).await;
     let credit = json!({ "customerId": customer, "amount": 3_900, "description": "Welcome" });
-    let granted = world.billing.post(&operator(), "/operator/credits", credit);
-    granted.await.expect(201);
+    grant(world, &credit).await;
     let subscribed = world.subscribe(&platform, "starter").await.expect(201);
     assert_eq!(subscribed.json["status"], "active");
     world
@@ -33,9 +32,14 @@ async fn billed_customer(world: &World) -> CustomerId {
         (&json!("open"), &json!(1_900))
     );
     let credit = json!({ "customerId": customer, "amount": 700, "description": "Sorry" });
-    let granted = world.billing.post(&operator(), "/operator/credits", credit);
-    granted.await.expect(201);
+    grant(world, &credit).await;
     CustomerId::parse(&customer).unwrap()
+}
+
+async fn grant(world: &World, credit: &Value) {
+    let path = "/operator/credits";
+    let granted = world.billing.post(&operator(), path, credit.clone()).await;
+    granted.expect(201);
 }
 
 async fn replace<R: Persisted>(world: &World, seen: Stored<R>, next: R) -> Stored<R>

@@ -65,7 +65,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "YYYY-MM-DD")]
         to: Option<Day>,
         /// The format: CSV with a header, or one JSON object per line [default: csv].
-        #[arg(long, default_value = "csv")]
+        #[arg(long, default_value = "csv", hide_default_value = true)]
         format: JournalFormat,
         /// The file to write, which is replaced if it exists [default: standard output].
         #[arg(long, value_name = "FILE")]
