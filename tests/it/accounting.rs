@@ -58,7 +58,8 @@ async fn exported(accounting: &Accounting, range: JournalRange) -> (Vec<JournalL
 
 /// Changes the balance of the only customer without an entry.
 async fn change_balance(suite: &Suite) {
-    let changed = suite.units().transact(|uow, _| {
+    let units = suite.units();
+    let changed = units.transact(|uow, _| {
         Box::pin(async move {
             let customers = Customer::repository(uow.repositories(RecordKey::for_tests()));
             let within = Within::Installation;
