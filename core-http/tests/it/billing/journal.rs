@@ -39,7 +39,7 @@ async fn billed_customer(world: &World) -> CustomerId {
 async fn grant(world: &World, credit: &Value) {
     let path = "/operator/credits";
     let granted = world.billing.post(&operator(), path, credit.clone()).await;
-    granted.expect(201);
+    assert_eq!(granted.expect(201).json["status"], "active");
 }
 
 async fn replace<R: Persisted>(world: &World, seen: Stored<R>, next: R) -> Stored<R>
