@@ -38,10 +38,6 @@ pub use core_domain::kernel::{CustomerId, JournalEntryId};
 pub use core_domain::use_case::billing::journal_check::JournalSummary;
 pub use core_domain::use_case::billing::journal_export::{JournalRange, JournalRangeError};
 
-use crate::assemble::open_options;
-use crate::secret::InstallationSecret;
-use crate::{SuiteBuilder, SuiteError};
-
 /// Exports and verifies the journal of billing. It only reads, in pages. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Accounting {
@@ -101,22 +97,5 @@ impl JournalPages {
     /// Returns the sums of the lines so far, ordered by currency.
     pub fn trial_balance(&self) -> impl Iterator<Item = (Currency, Turnover)> {
         self.export.trial_balance()
-    }
-}
-
-impl SuiteBuilder {
-    /// Opens the store for reading, without a suite. A server may be using the same database, also a SQLite file. Nothing
-    /// is created: the database must exist and must have the schema of this version. A store in memory is empty, so use
-    /// [`Suite::accounting`](crate::Suite::accounting) there.
-    ///
-    /// # Errors
-    /// [`SuiteError`] if a setting is invalid or the database cannot be opened.
-    pub async fn open_accounting(self) -> Result<Accounting, SuiteError> {
-        self.check()?;
-        // Cursors do not leave this process, so any key will do.
-        let secret = InstallationSecret::generate(self.entropy.as_ref());
-        let options = open_options(&self, &secret);
-        let store = self.store.open_read_only(options).await?;
-        Ok(Accounting::new(store, self.entropy))
     }
 }
