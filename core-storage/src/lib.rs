@@ -18,6 +18,8 @@
 //! | SQLite (feature `sqlite`) | `sqlite::open` | yes | one | the configured clock |
 //! | Postgres (feature `postgres`) | `postgres::open` | yes | many | the database, or the configured clock |
 //!
+//! While a process has a database open, others can read it: `sqlite::open_read_only` and `postgres::open_read_only`.
+//!
 //! # How to add a record
 //! 1. Write the record in `core-domain`, and add its line to `core_domain::kernel::for_each_record`.
 //! 2. Describe its table in `tables/<service>.rs`, in about 25 lines:
@@ -108,6 +110,8 @@ mod page;
 pub mod postgres;
 mod query;
 mod read;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod read_only;
 mod read_page;
 mod row_store;
 mod session_join;

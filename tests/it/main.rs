@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod accounting;
 mod announcements;
 mod architecture;
 mod cloudflare_sites;

@@ -23,6 +23,7 @@ use core_http::kernel::{
 };
 use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
+use crate::accounting::Accounting;
 use crate::after_commit::AfterCommit;
 use crate::billing_ticker::BillingTicker;
 use crate::client_address::trusted_proxies;
@@ -173,6 +174,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         entropy: Arc::clone(&app.entropy),
         limits: builder.settings.webhooks.limits(),
     };
+    let accounting = Accounting::new(Arc::clone(&store), Arc::clone(&app.entropy));
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -194,6 +196,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         sweeper: sweeper.start(),
         billing_ticker: billing_ticker.start(),
         usage,
+        accounting,
         gateway_usage: reporter.start(),
         _temporary: folder.temporary,
     })

@@ -52,6 +52,7 @@
     ))
 ))]
 mod absent;
+pub mod accounting;
 mod after_commit;
 #[cfg(feature = "archives")]
 mod archives;
@@ -78,6 +79,7 @@ mod mail_options;
 mod mail_relay;
 mod mailer;
 mod open;
+mod open_accounting;
 mod outbox_folder;
 mod outbox_options;
 mod outbox_retention;

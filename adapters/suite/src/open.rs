@@ -208,23 +208,52 @@ impl StoreChoice {
             Self::Custom(store) => Ok(store),
         }
     }
+
+    /// Opens the store for reading, while another process may use it. Only SQLite and Postgres differ from
+    /// [`Self::open`].
+    pub(crate) async fn open_read_only(
+        self,
+        options: OpenOptions,
+    ) -> Result<Arc<dyn Store>, SuiteError> {
+        match self {
+            Self::Sqlite(path) => sqlite_read_only(path, options).await,
+            Self::Postgres(url) => postgres_read_only(url, options).await,
+            other => other.open(options).await,
+        }
+    }
 }
 
 #[cfg(feature = "sqlite")]
-async fn sqlite(path: PathBuf, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
-    use core_storage::sqlite;
-
+fn sqlite_config(path: PathBuf, options: OpenOptions) -> core_storage::sqlite::SqliteConfig {
     let clock = options.clock_or_system();
-    let mut config = sqlite::SqliteConfig::new(path, clock, options.cursor_key);
+    let mut config = core_storage::sqlite::SqliteConfig::new(path, clock, options.cursor_key);
     config.readers = options.pool.sqlite_readers;
     config.acquire_timeout = options.pool.sqlite_acquire_timeout;
     config.read_timeout = options.pool.sqlite_read_timeout;
     config.page_bytes = options.pool.page_bytes;
-    Ok(sqlite::open(config).await?)
+    config
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite(path: PathBuf, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+    Ok(core_storage::sqlite::open(sqlite_config(path, options)).await?)
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite_read_only(
+    path: PathBuf,
+    options: OpenOptions,
+) -> Result<Arc<dyn Store>, SuiteError> {
+    Ok(core_storage::sqlite::open_read_only(sqlite_config(path, options)).await?)
 }
 
 #[cfg(not(feature = "sqlite"))]
 async fn sqlite(_: PathBuf, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+    Err(SuiteError::FeatureMissing("sqlite"))
+}
+
+#[cfg(not(feature = "sqlite"))]
+async fn sqlite_read_only(_: PathBuf, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
     Err(SuiteError::FeatureMissing("sqlite"))
 }
 
@@ -294,5 +323,18 @@ async fn postgres(url: String, options: OpenOptions) -> Result<Arc<dyn Store>, S
 
 #[cfg(not(feature = "postgres"))]
 async fn postgres(_: String, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+    Err(SuiteError::FeatureMissing("postgres"))
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres_read_only(
+    url: String,
+    options: OpenOptions,
+) -> Result<Arc<dyn Store>, SuiteError> {
+    Ok(core_storage::postgres::open_read_only(postgres_config(url, options)).await?)
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres_read_only(_: String, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
     Err(SuiteError::FeatureMissing("postgres"))
 }

@@ -5,6 +5,7 @@ use core_http::kernel::Service;
 #[cfg(feature = "local")]
 use core_local::{LocalInfrastructure, SiteHost};
 
+use crate::accounting::Accounting;
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
 use crate::units::Units;
@@ -39,6 +40,7 @@ pub struct Suite {
     pub(crate) sweeper: BackgroundTask,
     pub(crate) billing_ticker: BackgroundTask,
     pub(crate) usage: Usage,
+    pub(crate) accounting: Accounting,
     pub(crate) gateway_usage: BackgroundTask,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
@@ -110,6 +112,12 @@ impl Suite {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage.clone()
+    }
+
+    /// Returns the handle with which the host program exports and verifies the journal of billing.
+    #[must_use]
+    pub fn accounting(&self) -> Accounting {
+        self.accounting.clone()
     }
 
     /// Returns the worker that runs jobs.

@@ -10,7 +10,8 @@ use super::money::{Currency, Money, MoneyError};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 use crate::kernel::{
-    CreditGrantId, CustomerId, Line, PlatformId, Timestamp, record, state_machine, text_enum,
+    CreditGrantId, CustomerId, InvoiceId, Line, PlatformId, Timestamp, record, state_machine,
+    text_enum,
 };
 
 text_enum! {
@@ -115,6 +116,13 @@ impl CreditGrant {
     /// [`MoneyError::TooLarge`] if the stored amount is too large.
     pub fn remaining(&self) -> Result<Money, MoneyError> {
         Money::new(self.remaining.into(), self.currency)
+    }
+
+    /// Returns the reference of the entry for the part of a cancelled invoice that ended at once, because its credit had
+    /// ended before.
+    #[must_use]
+    pub fn return_reference(credit: &CreditGrantId, invoice: &InvoiceId) -> String {
+        format!("{credit}:{invoice}")
     }
 
     /// Returns whether the credit can be applied to an invoice at an instant.

@@ -99,8 +99,25 @@ impl Customer {
     /// Returns the number of the customer's next invoice.
     #[must_use]
     pub fn next_invoice_number(&self) -> String {
-        let count = self.invoice_count.saturating_add(1);
-        format!("{}-{count:06}", self.invoice_prefix)
+        self.invoice_number(self.invoice_count.saturating_add(1))
+    }
+
+    /// Returns the number of the customer's invoice at a position, counted from 1.
+    #[must_use]
+    pub fn invoice_number(&self, position: i64) -> String {
+        format!("{}-{position:06}", self.invoice_prefix)
+    }
+
+    /// Returns the position of the customer's invoice with a number. Returns `None` if the number is not one of this
+    /// customer's.
+    #[must_use]
+    pub fn invoice_position(&self, number: &str) -> Option<i64> {
+        let digits = number
+            .strip_prefix(&self.invoice_prefix)?
+            .strip_prefix('-')?;
+        let position = digits.parse::<i64>().ok()?;
+        let is_number = position > 0 && self.invoice_number(position) == number;
+        is_number.then_some(position)
     }
 
     /// Returns the balance as an amount.
@@ -175,5 +192,18 @@ mod tests {
         assert_eq!(customer.next_invoice_number(), "7D8E9F01-000001");
         customer.invoice_count = 1_000_000;
         assert_eq!(customer.next_invoice_number(), "7D8E9F01-1000001");
+        for position in [1, 999_999, 1_000_000] {
+            let number = customer.invoice_number(position);
+            assert_eq!(customer.invoice_position(&number), Some(position));
+        }
+        for number in [
+            "7D8E9F01-1",
+            "7D8E9F01-000000",
+            "7D8E9F01-+00001",
+            "7D8E9F02-000001",
+            "",
+        ] {
+            assert_eq!(customer.invoice_position(number), None, "{number}");
+        }
     }
 }

@@ -262,6 +262,26 @@ impl Invoice {
         self.amount_remaining = self.amount_due;
     }
 
+    /// Returns whether the amounts follow from the lines and from each other. An invoice that is neither open nor paid
+    /// has nothing to pay.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        let lines: i128 = self.lines.iter().map(|line| i128::from(line.amount)).sum();
+        let [subtotal, total, due] = [self.subtotal, self.total, self.amount_due].map(i128::from);
+        let [discount, tax] = [self.discount_total, self.tax_total].map(i128::from);
+        let [credits, balance] = [self.credits_applied, self.balance_applied].map(i128::from);
+        let [paid, remaining] = [self.amount_paid, self.amount_remaining].map(i128::from);
+        let is_settled = match self.status {
+            InvoiceStatus::Open | InvoiceStatus::Paid => paid + remaining == due,
+            _ => remaining == 0,
+        };
+        subtotal == lines
+            && total == subtotal - discount + tax
+            && due == total - credits - balance
+            && due >= 0
+            && is_settled
+    }
+
     /// Returns what is still to pay.
     ///
     /// # Errors

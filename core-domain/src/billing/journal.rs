@@ -244,19 +244,43 @@ const fn pair(debited: Account, credited: Account, amount: Money) -> [Posting; 2
     [debit(debited, amount), credit(credited, amount)]
 }
 
+/// The sums of debits and of credits in one currency, in minor units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turnover {
+    /// The sum of all debits.
+    pub debit: i128,
+    /// The sum of all credits, as a positive number.
+    pub credit: i128,
+}
+
+impl Turnover {
+    /// Returns whether debits and credits are equal.
+    #[must_use]
+    pub const fn is_balanced(self) -> bool {
+        self.debit == self.credit
+    }
+}
+
 /// The sum of every account in every currency. The sums of one currency add up to zero, whatever entries they contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrialBalance {
     sums: BTreeMap<(Currency, Account), i128>,
+    turnovers: BTreeMap<Currency, Turnover>,
 }
 
 impl TrialBalance {
     /// Adds a posting.
     pub fn add(&mut self, posting: &Posting) {
-        let key = (posting.amount.currency(), posting.account);
-        // A book would need 2^74 postings of the largest amount to exceed the sum.
-        let sum = self.sums.entry(key).or_default();
-        *sum = sum.saturating_add(posting.amount.minor().into());
+        let (currency, amount) = (posting.amount.currency(), posting.amount.minor().into());
+        // A book would need 2^74 postings of the largest amount to exceed a sum.
+        let sum = self.sums.entry((currency, posting.account)).or_default();
+        *sum = sum.saturating_add(amount);
+        let turnover = self.turnovers.entry(currency).or_default();
+        let side = match amount {
+            0.. => &mut turnover.debit,
+            _ => &mut turnover.credit,
+        };
+        *side = side.saturating_add(amount.saturating_abs());
     }
 
     /// Adds the postings of an entry.
@@ -280,15 +304,16 @@ impl TrialBalance {
             .map(|((currency, account), sum)| (*currency, *account, *sum))
     }
 
+    /// Returns the sums of debits and credits, ordered by currency.
+    pub fn turnovers(&self) -> impl Iterator<Item = (Currency, Turnover)> {
+        let turnovers = self.turnovers.iter();
+        turnovers.map(|(currency, turnover)| (*currency, *turnover))
+    }
+
     /// Returns a currency in which the sums do not add up to zero. Returns `None` if there is none.
     #[must_use]
     pub fn find_unbalanced(&self) -> Option<Currency> {
-        let mut totals = BTreeMap::<Currency, i128>::new();
-        for ((currency, _), sum) in &self.sums {
-            let total = totals.entry(*currency).or_default();
-            *total = total.saturating_add(*sum);
-        }
-        let mut unbalanced = totals.into_iter().filter(|(_, total)| *total != 0);
+        let mut unbalanced = self.turnovers().filter(|(_, sides)| !sides.is_balanced());
         unbalanced.next().map(|(currency, _)| currency)
     }
 }

@@ -73,14 +73,21 @@ impl JournalEntry {
     /// # Errors
     /// [`JournalError`] if the stored postings do not balance.
     pub fn entry(&self) -> Result<Entry, JournalError> {
+        Entry::new(self.kind, self.checked_postings()?)
+    }
+
+    /// Returns the postings. They may not balance.
+    ///
+    /// # Errors
+    /// [`JournalError::Money`] if a stored amount is too large.
+    pub fn checked_postings(&self) -> Result<Vec<Posting>, JournalError> {
         let postings = self.postings.iter().map(|stored| {
             Ok(Posting {
                 account: stored.account,
                 amount: Money::new(stored.amount.into(), stored.currency)?,
             })
         });
-        let postings = postings.collect::<Result<Vec<_>, JournalError>>()?;
-        Entry::new(self.kind, postings)
+        postings.collect()
     }
 }
 

@@ -12,10 +12,13 @@ mod calendar;
 mod change;
 mod credit_grant;
 mod customer;
+mod day;
 mod feed_cursor;
 mod invoice;
 mod journal;
+mod journal_check;
 mod journal_entry;
+mod journal_line;
 mod ledger;
 mod metric;
 mod money;
@@ -41,13 +44,18 @@ pub use credit_grant::{
     GrantCredit,
 };
 pub use customer::{CreateCustomer, Customer, CustomerQuery, UpdateCustomer};
+pub use day::{Day, DayError};
 pub use feed_cursor::{FeedCursor, FeedCursorQuery};
 pub use invoice::{
     AppliedCredit, BillingReason, Invoice, InvoiceEvent, InvoiceLine, InvoiceQuery, InvoiceStatus,
     LineProration, LineType,
 };
-pub use journal::{Account, CreditSource, Entry, EntryKind, JournalError, Posting, TrialBalance};
+pub use journal::{
+    Account, CreditSource, Entry, EntryKind, JournalError, Posting, TrialBalance, Turnover,
+};
+pub use journal_check::{CustomerCheck, JournalDifference};
 pub use journal_entry::{JournalEntry, JournalEntryQuery, StoredPosting};
+pub use journal_line::{JournalLine, JournalLineAccount};
 pub use ledger::{
     LedgerCharge, LedgerChargeQuery, LedgerInvoice, LedgerInvoiceQuery, LedgerInvoiceStatus,
     LedgerMethod, LedgerMethodQuery, LedgerOutcome, LedgerSetupIntent, LedgerSetupIntentQuery,

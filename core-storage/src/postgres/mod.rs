@@ -31,6 +31,7 @@ use core_domain::kernel::{Clock, StoreError};
 use core_domain::port::{Mode, Store};
 
 use crate::checked_tx::CheckedTx;
+use crate::read_only::ensure_read;
 use crate::row_store::{RowStore, RowTx};
 use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::table::Table;
@@ -57,6 +58,24 @@ pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> 
     Ok(Arc::new(store.with_retry_timeout(retry_timeout)))
 }
 
+/// Opens an existing database for reading. Units that write are refused, and migrations are not run.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the URL or the name of the
+/// schema is invalid, or if an older or a newer version created the database.
+pub async fn open_read_only(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
+    let pool = Pool::new(&config)?;
+    schema::ensure_migrated(&pool).await?;
+    let rows = PostgresRows {
+        pool,
+        clock: config.clock,
+        texts: Arc::default(),
+        is_read_only: true,
+    };
+    let store = RecordStore::new(Arc::new(rows), config.cursor_key);
+    Ok(Arc::new(store.with_page_bytes(config.page_bytes)))
+}
+
 /// Opens the row engine. The `extra` tables are created if they are missing.
 ///
 /// # Errors
@@ -71,6 +90,7 @@ pub async fn rows(
         pool,
         clock: config.clock,
         texts: Arc::default(),
+        is_read_only: false,
     }))
 }
 
@@ -79,11 +99,15 @@ struct PostgresRows {
     pool: Arc<Pool>,
     clock: Option<Arc<dyn Clock>>,
     texts: Arc<StatementCache>,
+    is_read_only: bool,
 }
 
 #[async_trait]
 impl RowStore for PostgresRows {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        if self.is_read_only {
+            ensure_read(mode)?;
+        }
         let unit = PostgresTx::begin(&self.pool, mode, self.clock.is_none()).await?;
         let (texts, clock) = (self.texts.clone(), self.clock.clone());
         let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);

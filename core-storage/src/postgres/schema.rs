@@ -7,6 +7,7 @@ use core_domain::kernel::StoreError;
 use super::connection::Connection;
 use super::pool::{Pool, Work};
 use crate::sql::postgres::{self, MigrationConnection, RunError};
+use crate::sql::{Dialect, migrations};
 use crate::table::Table;
 
 /// Runs the pending migrations, and creates the `extra` tables that are missing.
@@ -25,6 +26,17 @@ pub(super) async fn migrate(
     connection.set_answer_timeout(limit);
     lease.work = Work::None;
     Ok(())
+}
+
+/// Checks that the database has all migrations.
+///
+/// # Errors
+/// [`StoreError::Backend`] if the database was created by an older or a newer version, or by another program.
+pub(super) async fn ensure_migrated(pool: &Arc<Pool>) -> Result<(), StoreError> {
+    let mut lease = pool.acquire().await?;
+    let connection = lease.connection()?;
+    let done = MigrationConnection::rows(connection, migrations::MIGRATIONS_DONE, &[]).await?;
+    migrations::ensure_done(&done, Dialect::Postgres)
 }
 
 impl MigrationConnection for Connection {

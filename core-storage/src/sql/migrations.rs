@@ -86,6 +86,20 @@ pub fn pending(
     Ok(pending)
 }
 
+/// Checks that all migrations have run.
+///
+/// # Errors
+/// [`StoreError::Backend`] if an older or a newer version created the database.
+pub fn ensure_done(done: &[(String, String)], dialect: Dialect) -> Result<(), StoreError> {
+    match pending(done, dialect)?.first() {
+        None => Ok(()),
+        Some(migration) => Err(StoreError::backend(format!(
+            "the database was created by an older version: it lacks migration {}; start a server of this version once",
+            migration.name
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +116,9 @@ mod tests {
     fn migrations_that_have_run_are_not_pending() {
         assert_eq!(on_sqlite(&[]).unwrap().len(), ALL.len());
         let first = ran(&ALL[0]);
+        assert!(ensure_done(std::slice::from_ref(&first), Dialect::Sqlite).is_err());
+        let all: Vec<_> = ALL.iter().map(ran).collect();
+        assert!(ensure_done(&all, Dialect::Sqlite).is_ok());
         let rest = on_sqlite(&[first]).unwrap();
         assert_eq!(rest.len(), ALL.len() - 1);
         assert!(rest.iter().all(|m| m.name != ALL[0].name));

@@ -17,7 +17,7 @@ const MAX_CACHED_STATEMENTS: usize = 512;
 /// `PRAGMA cache_size` in KiB, which SQLite expects as a negative number.
 const WRITER_CACHE_SIZE: i64 = -16_384;
 const READER_CACHE_SIZE: i64 = -4_096;
-/// No other process uses the file. Only a checkpoint can block a statement, for a short time.
+/// No other process writes the file. Only a checkpoint can block a statement, for a short time.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn connect(config: &SqliteConfig, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
@@ -105,6 +105,15 @@ pub(super) fn reading(config: &SqliteConfig) -> Result<Connection, StoreError> {
         Ok(connection)
     };
     open().map_err(statement_error)
+}
+
+/// Checks that the database has all migrations.
+///
+/// # Errors
+/// [`StoreError::Backend`] if the database was created by an older or a newer version.
+pub(super) fn ensure_migrated(connection: &Connection) -> Result<(), StoreError> {
+    let done = applied_migrations(connection).map_err(statement_error)?;
+    migrations::ensure_done(&done, Dialect::Sqlite)
 }
 
 /// Opens the connection that copies the write-ahead log into the database file.

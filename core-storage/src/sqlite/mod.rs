@@ -1,4 +1,5 @@
-//! The engine on SQLite: one file, one process, one writer, and readers that do not wait for the writer.
+//! The engine on SQLite: one file, one process, one writer, and readers that do not wait for the writer. Other processes can
+//! only read; see [`open_read_only`].
 //!
 //! Reads of a row or a page and changes of one row run on the calling thread. They take less time than a switch to
 //! another thread and back (5-10 µs). Counts, sums, walks, lists without a limit and changes of any number of rows run
@@ -16,6 +17,7 @@ mod connection;
 mod error;
 mod files;
 mod host;
+mod read_only;
 mod readers;
 mod run;
 mod writer;
@@ -35,6 +37,7 @@ use crate::unit::RecordStore;
 
 pub use config::{SqliteConfig, Synchronous};
 pub use host::enlist;
+pub use read_only::open_read_only;
 // The driver, whose connection `enlist` passes to the host program.
 pub use rusqlite;
 
@@ -86,7 +89,7 @@ impl SqliteRows {
         let checkpointing = connection::checkpointing(config)?;
         let commits = Arc::new(Commits::default());
         Ok(Self {
-            readers: Readers::open(config, commits.clone())?,
+            readers: Readers::open(config, Some(commits.clone()))?,
             writer: Writer::new(writing, checkpointing, commits, config.acquire_timeout)?,
             clock: config.clock.clone(),
             texts: Arc::default(),

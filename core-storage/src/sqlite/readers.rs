@@ -25,13 +25,14 @@ pub(super) struct Readers {
     permits: Arc<Semaphore>,
     acquire_timeout: Duration,
     read_timeout: Duration,
-    commits: Arc<Commits>,
+    /// The commits of this process; `None` if another process writes.
+    commits: Option<Arc<Commits>>,
 }
 
 impl Readers {
     pub(super) fn open(
         config: &SqliteConfig,
-        commits: Arc<Commits>,
+        commits: Option<Arc<Commits>>,
     ) -> Result<Arc<Self>, StoreError> {
         let count = config.readers.max(1);
         let idle: Result<Vec<_>, _> = (0..count).map(|_| connection::reading(config)).collect();
@@ -59,7 +60,7 @@ impl Readers {
             _permit: permit,
         };
         let snapshot = match transaction {
-            true => Some(snapshot(&lease, &self.commits)?),
+            true => snapshot(&lease, self.commits.as_deref())?,
             false => None,
         };
         Ok(Reader {
@@ -73,9 +74,9 @@ impl Readers {
     }
 }
 
-/// Takes the snapshot of a unit. Returns the number of the commit that had finished before.
-fn snapshot(lease: &Lease, commits: &Commits) -> Result<u64, StoreError> {
-    let finished = commits.last_commit();
+/// Takes the snapshot of a unit. Returns the number of the commit that had finished before, if commits are counted.
+fn snapshot(lease: &Lease, commits: Option<&Commits>) -> Result<Option<u64>, StoreError> {
+    let finished = commits.map(Commits::last_commit);
     control(lease.connection()?, "BEGIN DEFERRED").map_err(statement_error)?;
     // The snapshot of a deferred transaction starts with its first read.
     take_snapshot(lease.connection()?).map_err(statement_error)?;
@@ -209,7 +210,7 @@ impl Executor for Reader {
     }
 
     fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
-        let commits = &self.lease.as_ref()?.readers.commits;
+        let commits = self.lease.as_ref()?.readers.commits.as_ref()?;
         commits.last_change(&RowSet::new(table.name, platform), self.snapshot?)
     }
 

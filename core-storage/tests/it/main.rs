@@ -32,6 +32,8 @@ mod postgres_dropped;
 mod postgres_failover;
 #[cfg(all(feature = "conformance", feature = "postgres-tls"))]
 mod postgres_tls;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod read_only;
 #[cfg(feature = "conformance")]
 mod record_layer;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]

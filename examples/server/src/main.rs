@@ -4,8 +4,10 @@
 //! standard error. After SIGTERM or Ctrl-C the server drains and exits with status 0; a second signal stops it
 //! immediately.
 
+mod accounting;
 mod config;
 mod import;
+mod journal_writer;
 mod listeners;
 mod log;
 mod run;
@@ -15,11 +17,11 @@ mod welcome;
 mod workers;
 
 use std::error::Error;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
+use core_suite::accounting::JournalRange;
 
 use crate::config::{Cli, Command, Config};
 
@@ -45,15 +47,37 @@ fn main() -> ExitCode {
     }
     // Writes all waiting lines when it is dropped.
     let _log = log::start(&config);
-    if let Some(Command::ImportUsers { file, dry_run }) = &cli.command {
-        return import_users(&config, file, *dry_run);
+    match &cli.command {
+        Some(Command::ImportUsers { file, dry_run }) => {
+            exit_code(import::run(&config, file, *dry_run))
+        }
+        Some(Command::ExportJournal {
+            from,
+            to,
+            format,
+            output,
+        }) => {
+            let range = match JournalRange::new(*from, *to) {
+                Ok(range) => range,
+                Err(error) => {
+                    eprintln!("core-server: --from and --to: {error}");
+                    return ExitCode::from(2);
+                }
+            };
+            let exported = accounting::export(&config, range, *format, output.as_deref());
+            exit_code(exported.map(|()| true))
+        }
+        Some(Command::VerifyJournal) => exit_code(accounting::verify(&config)),
+        Some(Command::Workers) => exit_code(workers::run().map(|()| true)),
+        _ => exit_code(serve(config).map(|()| true)),
     }
-    let ended = match &cli.command {
-        Some(Command::Workers) => workers::run(),
-        _ => serve(config),
-    };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
+}
+
+/// Returns the exit status of a command, which is 0 only if it found nothing wrong. Prints its error.
+fn exit_code<E: Error>(outcome: Result<bool, E>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("core-server: {}", chain(&error));
             ExitCode::FAILURE
@@ -81,18 +105,6 @@ fn check(config: &Config) -> ExitCode {
         count => eprintln!("core-server: the configuration is valid, with {count} contradictions"),
     }
     ExitCode::SUCCESS
-}
-
-/// Imports users. The exit status is 0 if every row was valid.
-fn import_users(config: &Config, file: &Path, dry_run: bool) -> ExitCode {
-    match import::run(config, file, dry_run) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("core-server: {}", chain(&error));
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Returns the text of an error with all its causes.

@@ -147,7 +147,11 @@ pub(super) async fn give_back(
         let returned = Money::new(applied.amount.into(), seen.currency)?;
         if matches!(seen.status, CreditStatus::Expired | CreditStatus::Voided) {
             let ended = Entry::credit_ended(seen.category.source(), returned);
-            book.post(cx, &ended, &format!("{}:{}", seen.id, invoice.id));
+            book.post(
+                cx,
+                &ended,
+                &CreditGrant::return_reference(&seen.id, &invoice.id),
+            );
             continue;
         }
         let mut next = seen.edit();

@@ -24,6 +24,8 @@ pub mod inbox;
 pub mod invoice;
 mod invoice_state;
 mod job_failure;
+pub mod journal_check;
+pub mod journal_export;
 pub mod ledger;
 pub mod manual_invoice;
 mod operation;

@@ -15,7 +15,8 @@ use crate::billing::usage::{
     split_quantity,
 };
 use crate::billing::{
-    Metric, Money, Subscription, SubscriptionStatus, divide_rounded, split_by_largest_remainder,
+    Day, Metric, Money, Subscription, SubscriptionStatus, divide_rounded,
+    split_by_largest_remainder,
 };
 use crate::kernel::{
     Error, Issue, Page, PageQuery, PlatformId, Result, StackId, Timestamp, permission,
@@ -212,7 +213,7 @@ pub async fn daily(
             .into_iter()
             .collect();
         DayOfUsage {
-            date: date_of(Timestamp::from_seconds(day * DAY_SECONDS)),
+            date: Day::of(Timestamp::from_seconds(day * DAY_SECONDS)).to_string(),
             metrics: quantities.list(),
         }
     };
@@ -230,13 +231,9 @@ fn summand(rollup: &UsageRollup) -> (Metric, i64) {
     (rollup.metric, rollup.quantity)
 }
 
-fn date_of(at: Timestamp) -> String {
-    at.to_rfc3339().chars().take("YYYY-MM-DD".len()).collect()
-}
-
 /// Returns the first seconds of the first and the last day.
 fn days(from: &str, to: &str) -> Result<(Timestamp, Timestamp)> {
-    let parse = |day: &str| Timestamp::parse_rfc3339(&format!("{day}T00:00:00Z"));
+    let parse = |day: &str| Some(day.parse::<Day>().ok()?.start());
     let mut issues = Vec::new();
     for (field, day) in [("from", from), ("to", to)] {
         if parse(day).is_none() {

@@ -6,6 +6,7 @@ mod customers;
 mod dunning;
 mod examples;
 mod interruptions;
+mod journal;
 mod model;
 mod overview;
 mod pages;

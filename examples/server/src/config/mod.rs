@@ -18,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 pub(crate) use self::error::ConfigError;
 use self::error::option_error;
 use self::options::Options;
-pub(crate) use self::options::{Cli, Command, LogForm};
+pub(crate) use self::options::{Cli, Command, JournalFormat, LogForm};
 pub(crate) use self::values::Database;
 use self::values::{
     database, mail_server, master_key, public_url, sender, thirty_two_bytes, workerd,

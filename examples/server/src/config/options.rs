@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use core_suite::accounting::Day;
 use core_suite::{Settings, SuiteService};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,37 @@ pub(crate) enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Writes the journal of billing, and exits. Each posting is one line, in the order of time, with the columns `date`,
+    /// `entry`, `account`, `currency`, `debit`, `credit` and `reference`. Amounts are in minor units, such as cents. One
+    /// line `trial_balance` per currency follows, with the sums of debits and credits; without it the export is incomplete.
+    /// A server may be running.
+    ExportJournal {
+        /// The first day, in UTC [default: the day of the first entry].
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        from: Option<Day>,
+        /// The last day, in UTC; its entries are included [default: the day of the last entry].
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        to: Option<Day>,
+        /// The format: CSV with a header, or one JSON object per line [default: csv].
+        #[arg(long, default_value = "csv", hide_default_value = true)]
+        format: JournalFormat,
+        /// The file to write, which is replaced if it exists [default: standard output].
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Verifies the journal of billing, and exits. Every entry and the whole journal must balance. The open invoices, the
+    /// balance and the credits of every customer must follow from the journal, and invoice numbers must have no gap. Prints
+    /// every difference with the ids of its records; the exit status is then 1. A server may be running.
+    VerifyJournal,
+}
+
+/// The format of an exported journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JournalFormat {
+    /// Values separated by commas, with a header (RFC 4180).
+    Csv,
+    /// One JSON object per line.
+    Jsonl,
 }
 
 /// Every option. An option without a default is `None` if it is not set.

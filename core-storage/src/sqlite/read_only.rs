@@ -1,0 +1,64 @@
+//! Reads a database that another process may have opened.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::kernel::{Clock, StoreError};
+use core_domain::port::{Mode, Store};
+
+use super::config::SqliteConfig;
+use super::connection;
+use super::readers::Readers;
+use crate::checked_tx::CheckedTx;
+use crate::read_only::ensure_read;
+use crate::row_store::{RowStore, RowTx};
+use crate::sql::{Dialect, SqlTx, StatementCache};
+use crate::unit::RecordStore;
+
+/// Opens an existing database for reading, also while another process has opened it for writing. Units that write are
+/// refused, and migrations are not run. A read unit keeps the write-ahead log from restarting, so keep read units short
+/// while a server is running.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if there is no such file. [`StoreError::Backend`] if an older or a newer version created
+/// the database.
+pub async fn open_read_only(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
+    let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
+    let opened = tokio::task::spawn_blocking(move || ReadOnlyRows::open(&config));
+    let rows = opened.await.map_err(StoreError::unavailable)??;
+    let store = RecordStore::new(Arc::new(rows), cursor_key);
+    Ok(Arc::new(store.with_page_bytes(page_bytes)))
+}
+
+#[derive(Debug)]
+struct ReadOnlyRows {
+    readers: Arc<Readers>,
+    clock: Arc<dyn Clock>,
+    texts: Arc<StatementCache>,
+}
+
+impl ReadOnlyRows {
+    fn open(config: &SqliteConfig) -> Result<Self, StoreError> {
+        if !config.path.try_exists().map_err(StoreError::unavailable)? {
+            let path = config.path.display();
+            return Err(StoreError::unavailable(format!("{path} does not exist")));
+        }
+        connection::ensure_migrated(&connection::reading(config)?)?;
+        Ok(Self {
+            readers: Readers::open(config, None)?,
+            clock: config.clock.clone(),
+            texts: Arc::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl RowStore for ReadOnlyRows {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        ensure_read(mode)?;
+        let reader = self.readers.begin(mode == Mode::Read).await?;
+        let clock = Some(self.clock.clone());
+        let tx = SqlTx::new(reader, Dialect::Sqlite, self.texts.clone(), clock);
+        Ok(CheckedTx::wrap(Box::new(tx), mode))
+    }
+}
