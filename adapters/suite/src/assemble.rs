@@ -391,6 +391,10 @@ async fn billing(
         plans: options.catalog()?,
         payments,
         clock: options.clock(),
+        cipher: Cipher::new(
+            encryption_key(builder, secret),
+            Arc::clone(&builder.entropy),
+        ),
         pages: PageLinks::new(
             builder.billing_url.as_deref(),
             options.portal_return_hosts.clone(),

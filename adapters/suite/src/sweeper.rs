@@ -399,6 +399,7 @@ mod tests {
                     plans: PlanCatalog::default(),
                     payments: Arc::new(MockPayments::new()),
                     clock: BillingClock::Store,
+                    cipher: Cipher::new([1; 32], entropy.clone()),
                     pages: PageLinks::new(None, Vec::new(), b"a secret"),
                 }),
                 entropy,

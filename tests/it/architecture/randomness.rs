@@ -56,5 +56,5 @@ fn every_random_test_is_explored() {
             assert!(found, "tests/explore does not find {path}");
         }
     });
-    assert_eq!(drawing, 7);
+    assert_eq!(drawing, 8);
 }

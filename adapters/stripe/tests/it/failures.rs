@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use core_domain::port::{CollectOutcome, Payments, PaymentsError};
+use core_domain::testing::seeds;
 use core_stripe::StripePayments;
 use core_stripe_fake::{Fault, Pace, Settings, Silence};
 
@@ -212,7 +213,7 @@ const MAX_TRIES: u64 = 200;
 
 #[tokio::test]
 async fn an_invoice_is_charged_once_however_often_requests_fail() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let world = World::without_retries().await;
         let customer = world.customer().await;
         let card = world.attach("pm_card_visa", &customer).await;

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::Billing;
 use super::book::CustomerBook;
+use super::news::{self, News};
 use super::subscription::live_or_last;
 use super::{invoice_state, operation, subscription_state, usage_invoice};
 use crate::access::{BillingScope, Covers, CustomerScope};
@@ -125,6 +126,7 @@ pub(super) async fn end(
     next.end(reason, book.now);
     let event = SubscriptionEvent::Cancel;
     let stored = subscription_state::apply(cx, scope, uow, &book, seen, next, event).await?;
+    news::tell(cx, uow, billing, &book.customer, News::Ended(&stored)).await?;
     usage_invoice::invoice(cx, uow, billing, &mut book, &stored).await?;
     book.store(uow).await?;
     Ok(stored)

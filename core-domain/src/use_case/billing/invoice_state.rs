@@ -3,6 +3,7 @@
 
 use super::Billing;
 use super::book::{CustomerBook, entries_about};
+use super::news::{self, News};
 use super::{credit, operation};
 use crate::access::{AuditEvent, Covers, audited, unaudited, unowned_records};
 use crate::billing::{
@@ -160,6 +161,10 @@ pub(super) async fn finalize(
     let stored = audited::insert(cx, scope, uow, invoice, action).await?;
     if is_paid {
         record_paid(cx, uow, &stored).await?;
+    }
+    if collection == Collection::Scheduled && stored.total > 0 {
+        let customer = &book.customer;
+        news::tell(cx, uow, billing, customer, News::Invoiced(&stored)).await?;
     }
     Ok(stored)
 }

@@ -28,6 +28,7 @@ pub mod journal_check;
 pub mod journal_export;
 pub mod ledger;
 pub mod manual_invoice;
+mod news;
 mod operation;
 pub mod overview;
 pub mod page_links;
@@ -53,7 +54,7 @@ mod usage_period;
 use std::sync::Arc;
 
 use crate::billing::{Currency, Money, MoneyError, PlanCatalog};
-use crate::kernel::{Error, Result, Timestamp};
+use crate::kernel::{Cipher, Error, Result, Timestamp};
 use crate::port::{Payments, UnitOfWork};
 use clock::BillingClock;
 use page_links::PageLinks;
@@ -67,6 +68,8 @@ pub struct Billing {
     pub payments: Arc<dyn Payments>,
     /// The clock.
     pub clock: BillingClock,
+    /// Encrypts the mails that wait to be sent.
+    pub cipher: Cipher,
     /// The addresses of the pages.
     pub pages: PageLinks,
 }

@@ -48,8 +48,14 @@ impl PageLinks {
             invoice.status,
             InvoiceStatus::Open | InvoiceStatus::Uncollectible
         );
-        let base = self.base_url.as_ref().filter(|_| can_be_paid)?;
-        Some(format!("{base}{PAY}{}", self.pay_token(&invoice.id)))
+        self.invoice_url(&invoice.id).filter(|_| can_be_paid)
+    }
+
+    /// Returns the address of the page of an invoice. Returns `None` if there are no pages.
+    #[must_use]
+    pub fn invoice_url(&self, invoice: &InvoiceId) -> Option<String> {
+        let base = self.base_url.as_ref()?;
+        Some(format!("{base}{PAY}{}", self.pay_token(invoice)))
     }
 
     /// Returns the token of the page of an invoice.

@@ -4,6 +4,7 @@
 use super::Billing;
 use super::book::CustomerBook;
 use super::invoice_state::NextCollection;
+use super::news::{self, News};
 use super::operation::{self, PaidPrice};
 use super::provider::{AUTHENTICATION_REQUIRED, NO_PAYMENT_METHOD, decline_code};
 use super::{invoice_state, period_invoice, plan, subscription_state, usage_invoice};
@@ -221,6 +222,7 @@ impl<'a> Payment<'a> {
         ) {
             self.invoice =
                 invoice_state::pay(cx, scope, uow, &mut self.book, &self.invoice).await?;
+            self.tell(uow, News::Paid(&self.invoice)).await?;
         }
         if let Some(operation) = self.operation.clone() {
             operation::apply(uow, &operation, OperationEvent::Finish).await?;
@@ -405,9 +407,17 @@ impl<'a> Payment<'a> {
         self.book.customer.delinquent = true;
         self.fall_behind(uow).await?;
         if then.due_at.is_none() {
-            self.give_up(uow).await?;
+            return self.give_up(uow).await;
         }
-        Ok(())
+        let news = match decline.error_code == AUTHENTICATION_REQUIRED {
+            true => News::MustConfirm(&self.invoice),
+            false => News::Declined(&self.invoice),
+        };
+        self.tell(uow, news).await
+    }
+
+    async fn tell(&self, uow: &mut dyn UnitOfWork, news: News<'_>) -> Result<()> {
+        news::tell(self.cx, uow, self.billing, &self.book.customer, news).await
     }
 
     /// Returns the next action of the clock on an invoice whose charge has failed. Collection that has ended does not
@@ -463,6 +473,7 @@ impl<'a> Payment<'a> {
         next.unpaid_since = Some(self.book.now);
         self.apply(uow, &seen, next, SubscriptionEvent::GiveUp)
             .await?;
+        self.tell(uow, News::GivenUp(&self.invoice)).await?;
         match &seen.platform_id {
             Some(platform) => suspend_for_debt(self.cx, uow, platform).await,
             None => Ok(()),

@@ -9,7 +9,7 @@ use crate::kernel::{
 use crate::port::{Mail, UnitOfWork};
 use crate::shared::MailRate;
 use crate::use_case::shared::{
-    MailPermit, MailSubject, check_mail_quotas, queue_decoy, queue_mail, remove_first,
+    LinkMail, MailPermit, MailSubject, check_mail_quotas, queue_decoy, queue_mail, remove_first,
 };
 
 /// The settings for mails with links: how links are built, and how mails are encrypted in the outbox.
@@ -130,17 +130,6 @@ pub async fn remove_expired(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64>
     remove_first::<Verification>(uow, &VerificationQuery::ExpiredAt(now), limit).await
 }
 
-/// A mail that contains one link.
-struct LinkMail<'a> {
-    subject: &'a str,
-    /// The text before the link.
-    intro: &'a str,
-    /// The label of the link.
-    button: &'a str,
-    /// The text after the link.
-    note: &'a str,
-}
-
 /// Composes the mail with the link of a token.
 fn link_mail(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
     const IGNORE: &str = "If you did not request this, you can ignore this mail.";
@@ -172,7 +161,7 @@ fn link_mail(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
             note: "If that was not you, you can ignore this mail. Your account was not changed.",
         },
     };
-    letter.to(to, link)
+    letter.to(to, Some(link))
 }
 
 /// The names in an invitation mail.
@@ -204,7 +193,7 @@ pub(in crate::use_case::iam) fn invitation_mail(
         button: "View the invitation",
         note: "If you did not expect this invitation, you can ignore this mail.",
     }
-    .to(to, link)
+    .to(to, Some(link))
 }
 
 /// An account event that its owner is notified of.
@@ -304,47 +293,7 @@ pub(in crate::use_case::iam) fn notice_mail(notice: Notice, to: &Email, link: &s
                that can act for you. End everything that you do not recognise, and set a new password. If you cannot \
                sign in, request a new password there.",
     }
-    .to(to, link)
-}
-
-impl LinkMail<'_> {
-    fn to(&self, to: &Email, link: &str) -> Mail {
-        let Self {
-            subject,
-            intro: why,
-            button,
-            note,
-        } = *self;
-        let (html_why, html_button) = (escape_html(why), escape_html(button));
-        let (html_note, html_link) = (escape_html(note), escape_html(link));
-        Mail {
-            to: to.clone(),
-            subject: subject.to_owned(),
-            text: format!("{why}\n\n{link}\n\n{note}\n"),
-            html: format!(
-                "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title></head>\
-                 <body style=\"font-family:sans-serif;line-height:1.5\"><p>{html_why}</p>\
-                 <p><a href=\"{html_link}\">{html_button}</a></p><p>{html_link}</p><p>{html_note}</p></body></html>",
-                escape_html(subject),
-            ),
-        }
-    }
-}
-
-/// Escapes a text for use in an HTML element or attribute.
-fn escape_html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    .to(to, Some(link))
 }
 
 /// The settings for notices to account owners.

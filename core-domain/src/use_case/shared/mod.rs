@@ -4,6 +4,7 @@
 mod dry_run;
 mod due_queue;
 mod idempotency;
+mod link_mail;
 mod mail;
 mod maintenance_lease;
 mod outbox;
@@ -16,6 +17,7 @@ pub mod webhook;
 pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;
 pub use idempotency::{find_answer, remove_expired_answers, replace_answer, store_answer};
+pub(in crate::use_case) use link_mail::LinkMail;
 pub use mail::{
     ClaimedMail, MailOutcome, claim_mails, queued_mail, remove_expired_mail_quotas,
     store_mail_outcome,

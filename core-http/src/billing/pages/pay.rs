@@ -126,7 +126,7 @@ fn form(billing: &Billing, payable: &PayableInvoice) -> Markup {
 /// The action of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum PayAction {
     Pay,
     Confirm,
 }
@@ -135,7 +135,7 @@ enum Action {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct PayForm {
     /// Pays the invoice, or confirms the last charge.
-    action: Action,
+    action: PayAction,
     /// The test card. Default: the saved card.
     #[schemars(length(min = 1, max = 64))]
     card: Option<String>,
@@ -151,11 +151,11 @@ async fn submit(
     let store = cx.app.store.as_ref();
     let payable = pay::find(store, &billing, &input.path.0).await?;
     let done = match input.body.action {
-        Action::Pay => {
+        PayAction::Pay => {
             let card = input.body.card.as_deref();
             pay::pay(cx, store, &billing, &payable, card).await
         }
-        Action::Confirm => pay::confirm(cx, store, &billing, &payable).await,
+        PayAction::Confirm => pay::confirm(cx, store, &billing, &payable).await,
     };
     let Err(error) = done else {
         return Ok(PageOr::To(Output::new(cx.uri.path().to_owned())));

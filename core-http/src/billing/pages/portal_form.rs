@@ -50,7 +50,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
 /// The action of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum PortalAction {
     Change,
     Cancel,
     Keep,
@@ -64,7 +64,7 @@ enum Action {
 #[serde(rename_all = "camelCase")]
 struct PortalForm {
     /// The change.
-    action: Action,
+    action: PortalAction,
     /// The new plan of a change.
     tier: Option<Tier>,
     /// The length of a period of the new plan. Default: the current one.
@@ -106,18 +106,18 @@ async fn make(cx: &Cx, billing: &Billing, scope: &PortalScope, form: PortalForm)
         form.method.as_deref().ok_or_else(missing)
     };
     match form.action {
-        Action::Change => {
+        PortalAction::Change => {
             let missing = || Error::invalid("tier", "required", "is missing");
             let tier = form.tier.ok_or_else(missing)?;
             change_plan(cx, billing, scope, tier, &form).await?;
             Ok(Notice::PlanChanged)
         }
-        Action::Keep => {
+        PortalAction::Keep => {
             let current = current_tier(cx, scope).await?;
             change_plan(cx, billing, scope, current, &form).await?;
             Ok(Notice::Kept)
         }
-        Action::Cancel => {
+        PortalAction::Cancel => {
             let own = &scope.billing();
             transact(store, |uow, _| {
                 Box::pin(async move {
@@ -128,15 +128,15 @@ async fn make(cx: &Cx, billing: &Billing, scope: &PortalScope, form: PortalForm)
             .await?;
             Ok(Notice::Cancelled)
         }
-        Action::Add => {
+        PortalAction::Add => {
             portal::add_card(cx, store, billing, customer, method()?).await?;
             Ok(Notice::CardAdded)
         }
-        Action::Choose => {
+        PortalAction::Choose => {
             portal::choose_method(cx, store, billing, customer, method()?).await?;
             Ok(Notice::CardChosen)
         }
-        Action::Remove => {
+        PortalAction::Remove => {
             portal::remove_method(cx, store, billing, customer, method()?).await?;
             Ok(Notice::CardRemoved)
         }

@@ -7,6 +7,7 @@ mod dunning;
 mod examples;
 mod interruptions;
 mod journal;
+mod mails;
 mod model;
 mod overview;
 mod pages;

@@ -156,11 +156,12 @@ pub(crate) fn page_links() -> PageLinks {
 }
 
 /// Returns the standard plans with this payment provider and a test clock.
-fn billing_with(payments: FaultyPayments) -> Arc<Billing> {
+fn billing_with(app: &App, payments: FaultyPayments) -> Arc<Billing> {
     Arc::new(Billing {
         plans: PlanCatalog::default(),
         payments: Arc::new(payments),
         clock: BillingClock::Test,
+        cipher: app.cipher.clone(),
         pages: page_links(),
     })
 }
@@ -244,7 +245,7 @@ impl World {
         let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone()), ORIGIN).unwrap();
         let kinds = cli::register_kinds(kinds, text_archives()).unwrap();
         let payments = FaultyPayments::over(&app);
-        let billing_parts = billing_with(payments.clone());
+        let billing_parts = billing_with(&app, payments.clone());
         let kinds = register_billing(kinds, &billing_parts, &app.entropy).unwrap();
         app.kinds = Arc::new(kinds);
         change(&mut app);

@@ -1,0 +1,141 @@
+//! The mails of billing. Each is queued in the unit of work that causes it, and leads to the page of its invoice.
+
+use super::Billing;
+use crate::billing::{Customer, Invoice, Money, Subscription};
+use crate::kernel::{Context, Result, Timestamp};
+use crate::port::UnitOfWork;
+use crate::use_case::shared::{LinkMail, queue_mail};
+
+/// The news that a customer gets by mail.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News<'a> {
+    /// An invoice is final and will be charged.
+    Invoiced(&'a Invoice),
+    /// An invoice was paid.
+    Paid(&'a Invoice),
+    /// A charge of an invoice was declined, or there is no card.
+    Declined(&'a Invoice),
+    /// The owner of the card must confirm a charge.
+    MustConfirm(&'a Invoice),
+    /// An invoice could not be collected.
+    GivenUp(&'a Invoice),
+    /// A subscription has ended.
+    Ended(&'a Subscription),
+}
+
+impl News<'_> {
+    /// Returns the subject, the first paragraph and the last paragraph.
+    fn words(self) -> Result<[String; 3]> {
+        Ok(match self {
+            Self::Invoiced(invoice) => {
+                let (number, due) = (number_of(invoice), amount(invoice, invoice.amount_due)?);
+                let then = match invoice.amount_due {
+                    0 => "Nothing has to be paid.",
+                    _ => "It will be charged to your card.",
+                };
+                [
+                    format!("Invoice {number}"),
+                    format!("Invoice {number} is for {due}. {then}"),
+                    "You can see the lines of the invoice on its page.".to_owned(),
+                ]
+            }
+            Self::Paid(invoice) => {
+                let (number, paid) = (number_of(invoice), amount(invoice, invoice.amount_paid)?);
+                [
+                    format!("Receipt for invoice {number}"),
+                    format!("We received {paid} for invoice {number}. Thank you."),
+                    "Keep this mail for your records.".to_owned(),
+                ]
+            }
+            Self::Declined(invoice) => {
+                let (number, due) = (number_of(invoice), amount(invoice, invoice.amount_due)?);
+                let then = match invoice.next_payment_attempt_at {
+                    Some(at) => format!("We will try again on {}.", day(at)),
+                    None => "We will not try this card again.".to_owned(),
+                };
+                [
+                    format!("The payment of invoice {number} failed"),
+                    format!("The charge of {due} for invoice {number} failed. {then}"),
+                    "Pay the invoice on its page, or add another card. Otherwise the platform will be suspended."
+                        .to_owned(),
+                ]
+            }
+            Self::MustConfirm(invoice) => {
+                let (number, due) = (number_of(invoice), amount(invoice, invoice.amount_due)?);
+                [
+                    format!("Confirm the payment of invoice {number}"),
+                    format!(
+                        "The bank asks the owner of the card to confirm the charge of {due} for invoice {number}."
+                    ),
+                    "Open the page of the invoice to pay it. Otherwise the platform will be suspended."
+                        .to_owned(),
+                ]
+            }
+            Self::GivenUp(invoice) => {
+                let (number, due) = (number_of(invoice), amount(invoice, invoice.amount_due)?);
+                [
+                    format!("Invoice {number} is not paid, and the platform is suspended"),
+                    format!("Invoice {number} for {due} could not be collected within seven days."),
+                    "Pay every open invoice to end the suspension.".to_owned(),
+                ]
+            }
+            Self::Ended(subscription) => {
+                let at = subscription.ended_at.map(day).unwrap_or_default();
+                [
+                    "Your subscription has ended".to_owned(),
+                    format!(
+                        "The subscription to the plan {} ended on {at}.",
+                        subscription.tier
+                    ),
+                    "Usage before the end may still be invoiced.".to_owned(),
+                ]
+            }
+        })
+    }
+
+    const fn invoice(&self) -> Option<&Invoice> {
+        match self {
+            Self::Invoiced(invoice)
+            | Self::Paid(invoice)
+            | Self::Declined(invoice)
+            | Self::MustConfirm(invoice)
+            | Self::GivenUp(invoice) => Some(invoice),
+            Self::Ended(_) => None,
+        }
+    }
+}
+
+fn number_of(invoice: &Invoice) -> &str {
+    invoice.number.as_deref().unwrap_or("without a number")
+}
+
+fn amount(invoice: &Invoice, minor: i64) -> Result<String> {
+    Ok(Money::new(minor.into(), invoice.currency)?.to_string())
+}
+
+fn day(at: Timestamp) -> String {
+    let mut text = at.to_rfc3339();
+    text.truncate("2026-01-01".len());
+    text
+}
+
+/// Queues a mail to a customer. It is sent after the commit.
+pub(super) async fn tell(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    customer: &Customer,
+    news: News<'_>,
+) -> Result<()> {
+    let [subject, intro, note] = news.words()?;
+    let letter = LinkMail {
+        subject: &subject,
+        intro: &intro,
+        button: "Open the invoice",
+        note: &note,
+    };
+    let page = news.invoice();
+    let page = page.and_then(|invoice| billing.pages.invoice_url(&invoice.id));
+    let mail = letter.to(&customer.email, page.as_deref());
+    queue_mail(cx, uow, &billing.cipher, &mail).await
+}
