@@ -28,7 +28,6 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
                  the order of events does not matter, and repeated ones change nothing.",
             )
             .success(&[StatusCode::OK])
-            .takes(&["application/json"])
             .header(
                 SIGNATURE,
                 json!({ "type": "string", "description": "The signature of the event. Required." }),

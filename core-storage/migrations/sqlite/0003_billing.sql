@@ -113,7 +113,7 @@ CREATE INDEX "billing_invoices_by_customer_id_created_at" ON "billing_invoices" 
 CREATE INDEX "billing_invoices_by_customer_id_status_created_at" ON "billing_invoices" ("customer_id", "status", "created_at", "id");
 CREATE INDEX "billing_invoices_by_subscription_id_created_at_if_status" ON "billing_invoices" ("subscription_id", "created_at", "id") WHERE "status" = 'open';
 CREATE INDEX "billing_invoices_by_due_at_if_due_at" ON "billing_invoices" ("due_at", "id") WHERE "due_at" IS NOT NULL;
-CREATE INDEX "billing_invoices_by_created_at_if_status" ON "billing_invoices" ("created_at", "id") WHERE "status" = 'open';
+CREATE INDEX "billing_invoices_by_period_start_if_status" ON "billing_invoices" ("period_start", "id") WHERE "status" = 'open';
 CREATE INDEX "billing_invoices_by_closing_since_if_closing_since" ON "billing_invoices" ("closing_since", "id") WHERE "closing_since" IS NOT NULL;
 CREATE INDEX "billing_invoices_by_created_at_if_contradiction" ON "billing_invoices" ("created_at", "id") WHERE "contradiction" IS NOT NULL;
 
@@ -178,7 +178,7 @@ CREATE TABLE "billing_credit_grants" (
 ) STRICT;
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at" ON "billing_credit_grants" ("customer_id", "created_at", "id");
 CREATE INDEX "billing_credit_grants_by_customer_id_created_at_if_status" ON "billing_credit_grants" ("customer_id", "created_at", "id") WHERE "status" = 'active';
-CREATE INDEX "billing_credit_grants_by_created_at_if_status" ON "billing_credit_grants" ("created_at", "id") WHERE "status" = 'active';
+CREATE INDEX "billing_credit_grants_by_effective_at_if_status" ON "billing_credit_grants" ("effective_at", "id") WHERE "status" = 'active';
 CREATE INDEX "billing_credit_grants_by_expires_at_if_status_if_expires_at" ON "billing_credit_grants" ("expires_at", "id") WHERE "status" = 'active' AND "expires_at" IS NOT NULL;
 
 CREATE TABLE "billing_journal_entries" (

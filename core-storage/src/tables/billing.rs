@@ -218,7 +218,7 @@ table! {
         [customer_id, status, created_at],
         [subscription_id, created_at] where [OPEN_INVOICE],
         [due_at] where [IndexPredicate::NotNull("due_at")],
-        [created_at] where [OPEN_INVOICE],
+        [period_start] where [OPEN_INVOICE],
         [closing_since] where [CLOSING],
         [created_at] where [CONTRADICTED],
     }
@@ -245,7 +245,9 @@ fn invoices(query: &InvoiceQuery) -> Select {
             .filter_if(of_customer(of))
             .filter(Filter::le("due_at", *by))
             .order_by("due_at"),
-        InvoiceQuery::Open => invoices.filter(open()),
+        InvoiceQuery::Open => Select::of(Invoice::TABLE)
+            .filter(open())
+            .order_by("period_start"),
         InvoiceQuery::Closing => Select::of(Invoice::TABLE)
             .filter(Filter::of_index(CLOSING))
             .order_by("closing_since"),
@@ -376,7 +378,7 @@ table! {
     index {
         [customer_id, created_at],
         [customer_id, created_at] where [ACTIVE_CREDIT],
-        [created_at] where [ACTIVE_CREDIT],
+        [effective_at] where [ACTIVE_CREDIT],
         [expires_at] where [ACTIVE_CREDIT, IndexPredicate::NotNull("expires_at")],
     }
     select credit_grants
@@ -389,7 +391,7 @@ fn credit_grants(query: &CreditGrantQuery) -> Select {
         CreditGrantQuery::Of(customer) => credits
             .filter(Filter::eq("customer_id", customer))
             .order_by_desc("created_at"),
-        CreditGrantQuery::Active => credits.filter(active()).order_by_desc("created_at"),
+        CreditGrantQuery::Active => credits.filter(active()).order_by("effective_at"),
         CreditGrantQuery::ActiveOf(customer) => credits
             .filter(Filter::eq("customer_id", customer))
             .filter(active())

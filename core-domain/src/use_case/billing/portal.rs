@@ -7,8 +7,8 @@ use crate::access::{BillingScope, CustomerScope, PortalScope, authorize_portal, 
 use crate::billing::{PaymentMethod, PortalSecret, PortalSession, PortalSessionQuery};
 use crate::iam::TokenHash;
 use crate::kernel::{
-    Context, CustomerId, Error, PlatformId, Result, Secret, TOKEN_LENGTH, TextValue, Timestamp,
-    new_uuid, permission, secret_token,
+    Context, CustomerId, Error, PlatformId, Record, Result, Secret, TOKEN_LENGTH, TextValue,
+    Timestamp, new_uuid, permission, secret_token,
 };
 use crate::port::{Mode, OpKey, Store, UnitOfWork, transact};
 use crate::use_case::shared::remove_first;
@@ -118,9 +118,13 @@ async fn session(
 /// Exchanges the secret of a link for that of a browser. A link is valid once.
 ///
 /// # Errors
-/// `UNAUTHORIZED` if the link is not valid any more.
+/// `NOT_FOUND` if there is no such link, or it was used or has expired.
 pub async fn enter(cx: &Context, uow: &mut dyn UnitOfWork, link: &str) -> Result<Secret> {
-    let scope = authorize_portal(uow, link, PortalSecret::Link).await?;
+    let scope = authorize_portal(uow, link, PortalSecret::Link).await;
+    let scope = scope.map_err(|error| match error {
+        Error::Unauthorized => Error::NotFound(PortalSession::KIND),
+        error => error,
+    })?;
     let seen = scope.session();
     let pending = PendingPortal {
         customer_id: seen.customer_id.clone(),

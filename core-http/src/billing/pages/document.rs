@@ -9,7 +9,13 @@ use crate::kernel::Html;
 
 /// Renders an invoice as a page of its own, which a browser prints without the rest.
 pub(crate) fn document_page(billing: &Billing, invoice: &Invoice, customer: &Customer) -> Html {
-    html_page(Some(billing), &title(invoice), &document(invoice, customer))
+    let base = billing.pages.base_url().unwrap_or_default();
+    html_page(
+        Some(billing),
+        base,
+        &title(invoice),
+        &document(invoice, customer),
+    )
 }
 
 /// Returns the title of an invoice.

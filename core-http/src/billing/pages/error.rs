@@ -20,7 +20,7 @@ impl ErrorPages for BillingErrorPages {
             }
             p.hint { "Request " code { (request_id) } }
         };
-        html_page(None, title, &content)
+        html_page(None, "", title, &content)
     }
 }
 

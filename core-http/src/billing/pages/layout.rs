@@ -9,10 +9,15 @@ use maud::{DOCTYPE, Markup, html};
 use super::stylesheet;
 use crate::kernel::{Cx, ErrorStyle, Html, Output, PageOr, Row};
 
-/// Renders a page. The title is also its heading. The links are relative to the root of the billing service.
-pub(super) fn html_page(billing: Option<&Billing>, title: &str, content: &Markup) -> Html {
+/// Renders a page. The title is also its heading. `base` is the address of the billing service, empty for a page that is
+/// reached there.
+pub(super) fn html_page(
+    billing: Option<&Billing>,
+    base: &str,
+    title: &str,
+    content: &Markup,
+) -> Html {
     let is_simulated = billing.is_some_and(|billing| !billing.payments.is_live());
-    let base = billing.and_then(|billing| billing.pages.base_url());
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -21,7 +26,7 @@ pub(super) fn html_page(billing: Option<&Billing>, title: &str, content: &Markup
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " \u{2013} Platform Control" }
-                link rel="stylesheet" href={ (base.unwrap_or_default()) (stylesheet::path()) };
+                link rel="stylesheet" href={ (base) (stylesheet::path()) };
             }
             body {
                 @if is_simulated {
@@ -39,7 +44,7 @@ pub(super) fn html_page(billing: Option<&Billing>, title: &str, content: &Markup
 
 /// Returns a page with this status.
 pub(super) fn page(billing: &Billing, title: &str, status: StatusCode, content: &Markup) -> PageOr {
-    PageOr::Page(Output::new(html_page(Some(billing), title, content)).status(status))
+    PageOr::Page(Output::new(html_page(Some(billing), "", title, content)).status(status))
 }
 
 /// Renders a message about a successful action.

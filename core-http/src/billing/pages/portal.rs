@@ -38,7 +38,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .summary("Opens the portal with the address of a link, which is valid once.")
             .description("Sets a cookie for 30 minutes, and redirects to the portal.")
             .success(&[StatusCode::SEE_OTHER])
-            .refuses(&[Code::Unauthorized])
+            .refuses(&[Code::NotFound])
             .plain(with(billing, enter)),
         page_row(get(PORTAL, "portalPage"))
             .summary("Shows plan, usage, payment methods and invoices to the customer.")
@@ -72,7 +72,7 @@ async fn enter(
     );
     let cookie = HeaderValue::try_from(cookie)
         .map_err(|error| Error::Internal(format!("the cookie is invalid: {error}")))?;
-    let portal = Output::new(format!("{base}{PORTAL}"));
+    let portal = Output::new(PORTAL.to_owned());
     Ok(PageOr::To(portal.header(header::SET_COOKIE, cookie)))
 }
 

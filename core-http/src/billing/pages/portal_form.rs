@@ -86,8 +86,7 @@ async fn submit(
     let scope = authorize(cx).await?;
     match make(cx, &billing, &scope, input.body).await {
         Ok(notice) => {
-            let base = billing.pages.base_url().unwrap_or_default();
-            let shown = format!("{base}{PORTAL}?notice={}", notice.word());
+            let shown = format!("{PORTAL}?notice={}", notice.word());
             Ok(PageOr::To(Output::new(shown)))
         }
         Err(error) => {

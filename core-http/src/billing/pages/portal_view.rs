@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::layout::{alert, amount, day, words};
 use super::pay::TEST_CARDS;
-use super::portal::{Content, card_text, is_changeable};
+use super::portal::{Content, PORTAL, card_text, is_changeable};
 use super::portal_form::FORMS;
 
 /// The values that the portal shows.
@@ -51,9 +51,9 @@ impl PortalView<'_> {
                 }
                 @if let Some(at) = subscription.cancel_at { dt { "Ends" } dd { (day(at)) } }
             }
-            @if let Some(preview) = &self.content.preview { (preview_part(preview, &self.link(FORMS))) }
+            @if let Some(preview) = &self.content.preview { (preview_part(preview)) }
             @if is_changeable(subscription) { (self.plan_form(subscription.tier.as_str())) }
-            form.row method="post" action=(self.link(FORMS)) {
+            form.row method="post" action=(FORMS) {
                 @if subscription.cancel_at_period_end || subscription.pending_change.is_some() {
                     button.quiet type="submit" name="action" value="keep" { "Keep the current plan" }
                 } @else {
@@ -65,14 +65,15 @@ impl PortalView<'_> {
 
     fn plan_form(&self, current: &str) -> Markup {
         html! {
-            form method="get" action=(self.link("/portal")) {
+            form method="get" action=(PORTAL) {
                 label for="tier" { "Other plan" }
                 select id="tier" name="tier" {
                     @for tier in Tier::ALL.iter().filter(|tier| tier.as_str() != current) {
                         option value=(tier) { (words(tier.as_str())) }
                     }
                 }
-                select name="interval" aria-label="Period" {
+                label for="interval" { "Period" }
+                select id="interval" name="interval" {
                     @for interval in Interval::ALL { option value=(interval) { "per " (interval) } }
                 }
                 button.quiet type="submit" { "Show the cost" }
@@ -106,7 +107,6 @@ impl PortalView<'_> {
 
     fn cards(&self) -> Markup {
         let is_simulated = self.billing.payments.provider() == PaymentProvider::Ledger;
-        let forms = self.link(FORMS);
         html! {
             h2 { "Cards" }
             @if self.methods.is_empty() { p { "There is no card." } }
@@ -114,19 +114,19 @@ impl PortalView<'_> {
                 td { (card_text(method)) @if method.is_default { strong { " (default)" } } }
                 td.number {
                     @if !method.is_default {
-                        form.row method="post" action=(forms) {
+                        form.row method="post" action=(FORMS) {
                             input type="hidden" name="method" value=(method.id);
                             button.quiet type="submit" name="action" value="choose" aria-label={ "Make the card ending in " (method.card.last4) " the default" } { "Make default" }
                         }
                     }
-                    form.row method="post" action=(forms) {
+                    form.row method="post" action=(FORMS) {
                         input type="hidden" name="method" value=(method.id);
                         button.quiet type="submit" name="action" value="remove" aria-label={ "Remove the card ending in " (method.card.last4) } { "Remove" }
                     }
                 }
             } } } } }
             @if is_simulated {
-                form method="post" action=(forms) {
+                form method="post" action=(FORMS) {
                     label for="card" { "Add a test card" }
                     select id="card" name="method" {
                         @for (id, text) in TEST_CARDS { option value=(id) { (text) } }
@@ -157,24 +157,16 @@ impl PortalView<'_> {
         let path = format!("/pay/{}", self.billing.pages.pay_token(&invoice.id));
         let number = invoice.number.as_deref().unwrap_or("draft");
         html! { tr {
-            td { a href=(self.link(&path)) { (number) } }
+            td { a href=(path) { (number) } }
             td { (day(invoice.created_at)) }
             td { (words(invoice.status.as_str())) }
             td.number { (amount(invoice.amount_due, invoice.currency)) }
         } }
     }
-
-    /// Returns the address of a path of the billing service.
-    fn link(&self, path: &str) -> String {
-        format!(
-            "{}{path}",
-            self.billing.pages.base_url().unwrap_or_default()
-        )
-    }
 }
 
 /// Renders the cost of a change, with the form that makes it, or the reason why there is none.
-fn preview_part(preview: &Result<ChangePreview, Error>, forms: &str) -> Markup {
+fn preview_part(preview: &Result<ChangePreview, Error>) -> Markup {
     let preview = match preview {
         Ok(preview) => preview,
         Err(error) => return alert(&error.to_string()),
@@ -190,7 +182,7 @@ fn preview_part(preview: &Result<ChangePreview, Error>, forms: &str) -> Markup {
         @if !preview.lines.is_empty() { table { tbody { @for line in &preview.lines { tr {
             td { (line.description) } td.number { (show(line.amount)) }
         } } } } }
-        form method="post" action=(forms) {
+        form method="post" action=(FORMS) {
             input type="hidden" name="tier" value=(preview.new_tier);
             @if preview.effective == EffectiveAt::Immediate {
                 input type="hidden" name="prorationDate" value=(preview.proration_date.to_rfc3339());

@@ -155,7 +155,7 @@ async fn a_portal_link_opens_one_session(world: World) {
     let path = format!("/portal/{link}");
     assert_eq!(
         world.billing.get(&Caller::Anonymous, &path).await.status,
-        401
+        404
     );
     let shown = show_portal(&world, &secret, "").await.expect(200);
     for text in [
@@ -179,7 +179,7 @@ async fn a_portal_link_opens_one_session(world: World) {
     let path = format!("/portal/{late}");
     assert_eq!(
         world.billing.get(&Caller::Anonymous, &path).await.status,
-        401
+        404
     );
 }
 on_every_store!(a_portal_link_opens_one_session);

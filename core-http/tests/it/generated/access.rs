@@ -39,6 +39,8 @@ async fn anonymous_callers_get_401_from_every_endpoint_that_is_not_public() {
         let ask = match case.name() {
             // Its cookie identifies the challenge and does not authenticate a user.
             "verifyPasskeyAuthentication" => case.valid_request(),
+            // Their cookie belongs to the portal and does not authenticate a user.
+            "portalPage" | "changeInPortalByForm" => case.valid_request(),
             _ => case.valid_request().without_credentials(),
         };
         let answer = case.send(&Caller::Anonymous, &ask).await;
@@ -160,7 +162,7 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
         true
     })
     .await;
-    assert_eq!(checked, 116);
+    assert_eq!(checked, 117);
 }
 
 /// The ids in bodies and queries of the endpoints for persons.
@@ -334,6 +336,6 @@ fn the_openapi_document_names_the_permission_of_every_endpoint() {
             }
         }
     }
-    assert_eq!(count, 144);
+    assert_eq!(count, 145);
     assert_eq!(permission::EntityWrite::PERMISSION.as_str(), "entity:write");
 }

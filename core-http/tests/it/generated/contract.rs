@@ -146,5 +146,5 @@ async fn every_endpoint_returns_exactly_what_is_documented() {
         true
     })
     .await;
-    assert_eq!(checked, 155);
+    assert_eq!(checked, 158);
 }

@@ -62,7 +62,7 @@ async fn an_api_key_needs_the_permission_of_the_endpoint_and_no_other() {
         true
     })
     .await;
-    assert_eq!(checked, 133);
+    assert_eq!(checked, 134);
 }
 
 /// Sends a request with the service key for a member, with headers that claim the rights of an owner and operator.
@@ -112,7 +112,7 @@ async fn identity_headers_cannot_raise_the_rights_of_a_member() {
         true
     })
     .await;
-    assert_eq!(checked, 111);
+    assert_eq!(checked, 114);
 }
 
 /// The endpoints that refuse a person with an unconfirmed address.

@@ -59,7 +59,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
         true
     })
     .await;
-    assert_eq!(checked, 124);
+    assert_eq!(checked, 126);
 }
 
 /// Returns a different request to the same endpoint.
@@ -205,7 +205,7 @@ async fn a_matching_if_none_match_gets_304_without_a_body() {
         true
     })
     .await;
-    assert_eq!(checked, 33);
+    assert_eq!(checked, 34);
 }
 
 #[test]
