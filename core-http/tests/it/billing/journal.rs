@@ -42,9 +42,9 @@ async fn grant(world: &World, credit: &Value) {
     assert_eq!(granted.expect(201).json["status"], "active");
 }
 
-async fn replace<R: Persisted>(world: &World, seen: Stored<R>, next: R) -> Stored<R>
+async fn replace<R>(world: &World, seen: Stored<R>, next: R) -> Stored<R>
 where
-    R: Clone,
+    R: Persisted + Clone,
 {
     let (seen, next) = (&seen, &next);
     let replaced = transact(world.app.store.as_ref(), |uow, _| {

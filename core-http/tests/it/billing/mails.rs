@@ -50,7 +50,7 @@ async fn a_customer_is_told_about_every_step_of_a_collection(world: World) {
     let body = json!({ "platformId": platform, "immediately": true });
     let path = "/subscription/cancel";
     let canceled = world.billing.post(&operator(), path, body).await;
-    canceled.expect(200);
+    let _ = canceled.expect(200);
     let mut tail = subjects(&world).await.split_off(7);
     tail.sort_unstable();
     assert_eq!(tail, [receipt, "Your subscription has ended"]);
@@ -77,7 +77,7 @@ async fn a_charge_that_must_be_confirmed_is_mailed_and_an_outage_is_not() {
 async fn a_declined_upgrade_sends_no_mail() {
     let world = World::new();
     let (platform, customer) = platform_with_card(&world).await;
-    world.subscribe(&platform, "starter").await.expect(201);
+    let _ = world.subscribe(&platform, "starter").await.expect(201);
     world.use_card(&customer, DECLINED).await;
     let before = subjects(&world).await.len();
     let declined = world.change_tier(&platform, "growth", json!({})).await;

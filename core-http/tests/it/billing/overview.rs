@@ -23,16 +23,16 @@ async fn the_overview_counts_customers_subscriptions_and_money(world: World) {
     let body =
         json!({ "platformId": other, "tier": "starter", "interval": "year", "trialDays": 0 });
     let yearly = world.billing.post(&operator(), "/subscription", body).await;
-    yearly.expect(201);
+    let _ = yearly.expect(201);
     let unpaid = world.create_platform("bobbins").await;
     let customer = world.customer(&unpaid).await;
-    world.subscribe(&unpaid, "scale").await.expect(201);
+    let _ = world.subscribe(&unpaid, "scale").await.expect(201);
     let body = json!({ "customerId": customer, "amount": 700, "description": "Welcome" });
     let granted = world
         .billing
         .post(&operator(), "/operator/credits", body)
         .await;
-    granted.expect(201);
+    let _ = granted.expect(201);
     let shown = overview(&world).await;
     assert_eq!(shown["customers"], 3);
     assert_eq!(shown["subscriptions"]["active"], 2);

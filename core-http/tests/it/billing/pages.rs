@@ -39,7 +39,7 @@ async fn show_portal(world: &World, secret: &str, query: &str) -> Answer {
 async fn owing(world: &World) -> (String, String) {
     let platform = world.create_platform("engines").await;
     world.customer(&platform).await;
-    world.subscribe(&platform, "starter").await.expect(201);
+    let _ = world.subscribe(&platform, "starter").await.expect(201);
     let token = world.pay_token(&world.last_invoice(&platform).await);
     (platform, format!("/pay/{token}"))
 }
@@ -77,7 +77,7 @@ async fn an_invoice_is_paid_on_its_page(world: World) {
         world.subscription_of(&platform).await["status"],
         "incomplete"
     );
-    pay("pm_card_visa").await.expect(303);
+    let _ = pay("pm_card_visa").await.expect(303);
     assert_eq!(world.subscription_of(&platform).await["status"], "active");
     let shown = world
         .billing
@@ -104,7 +104,7 @@ async fn a_charge_is_confirmed_on_the_page_of_its_invoice() {
         text_of(&waiting)
     );
     let confirmed = send_form(&world, &page, BILLING_ORIGIN, "", "action=confirm").await;
-    confirmed.expect(303);
+    let _ = confirmed.expect(303);
     assert_eq!(world.subscription_of(&platform).await["status"], "active");
     world.assert_books_balance().await;
 }
@@ -206,17 +206,17 @@ async fn a_customer_manages_plan_and_cards_in_the_portal() {
             .ends_with("/portal?notice=plan-changed")
     );
     assert_eq!(world.subscription_of(&platform).await["tier"], "growth");
-    send("action=cancel").await.expect(303);
+    let _ = send("action=cancel").await.expect(303);
     assert_eq!(
         world.subscription_of(&platform).await["cancelAtPeriodEnd"],
         true
     );
-    send("action=keep").await.expect(303);
+    let _ = send("action=keep").await.expect(303);
     assert_eq!(
         world.subscription_of(&platform).await["cancelAtPeriodEnd"],
         false
     );
-    send("action=add&method=pm_card_visa").await.expect(303);
+    let _ = send("action=add&method=pm_card_visa").await.expect(303);
     let path = format!("/payment-methods?platformId={platform}");
     let methods = world.billing.get(&operator(), &path).await.expect(200).json;
     let other = methods["data"][1]["id"].as_str().unwrap().to_owned();
@@ -266,5 +266,5 @@ async fn the_portal_of_a_platform_without_a_customer_or_with_a_bad_return_addres
     ] {
         open(url).await.expect_error(400, "VALIDATION_ERROR");
     }
-    open("http://localhost:3000/x").await.expect(201);
+    let _ = open("http://localhost:3000/x").await.expect(201);
 }

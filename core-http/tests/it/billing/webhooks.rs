@@ -104,7 +104,7 @@ async fn an_invoice_that_was_closed_at_the_provider_alone_is_reported_and_not_ch
     let closed = world.payments.close(&key, id, Close::Void).await;
     closed.unwrap();
     let body = event("evt_1", "invoice.voided", &customer, id);
-    send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+    let _ = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
     world.run_jobs().await;
     assert_eq!(world.last_invoice(&platform).await["status"], "open");
     let overview = world.billing.get(&operator(), "/operator/overview").await;
@@ -132,10 +132,10 @@ async fn the_default_card_follows_the_provider() {
         &provider_customer(&world).await,
         &first,
     );
-    send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+    let _ = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
     world.run_jobs().await;
     let default = shown(&world).await["defaultPaymentMethodId"].clone();
     assert!(default.is_string() && default != json!(first), "{default}");
-    world.subscribe(&platform, "starter").await.expect(201);
+    let _ = world.subscribe(&platform, "starter").await.expect(201);
     world.assert_books_balance().await;
 }

@@ -482,7 +482,7 @@ impl Fixture {
         world.owe_usage(&other, &owing, 500).await;
         let unpaid = world.create_platform("bobbins").await;
         world.customer(&unpaid).await;
-        world.subscribe(&unpaid, "starter").await.expect(201);
+        let _ = world.subscribe(&unpaid, "starter").await.expect(201);
         let owed = world.pay_token(&world.last_invoice(&unpaid).await);
         let paid = world.last_invoice(platform).await["id"].clone();
         let paid = world.pay_token_of(paid.as_str().unwrap());
