@@ -124,8 +124,8 @@ impl PortalScope {
         &self.session
     }
 
-    /// Returns the scope on the billing of the platform. Whoever creates a session has `billing:manage`, which includes
-    /// reading.
+    /// Returns the scope on the billing of the platform. The creator of the session has `billing:manage`, which
+    /// includes reading.
     #[must_use]
     pub fn billing<G: PermissionType>(&self) -> BillingScope<G> {
         BillingScope {

@@ -21,7 +21,7 @@ const MONTHS_PER_YEAR: i128 = 12;
 pub struct InvoiceSum {
     /// The number of invoices.
     pub count: u64,
-    /// What is still to pay, in minor units.
+    /// The sum that is still to pay, in minor units.
     pub amount: i64,
 }
 
@@ -54,13 +54,15 @@ pub struct Overview {
     /// The number of customers.
     pub customers: u64,
     /// The number of subscriptions by status. Every status is there.
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub subscriptions: BTreeMap<SubscriptionStatus, u64>,
     /// The number of subscriptions that have not ended, by tier. Every tier is there.
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub by_tier: BTreeMap<PlanTier, u64>,
     /// The recurring revenue of a month in minor units: the amounts of `active` and `past_due` subscriptions, those of a
     /// year divided by 12 and rounded once each.
     pub mrr: i64,
-    /// Twelve times `mrr`.
+    /// The recurring revenue of a year in minor units: twelve times `mrr`.
     pub arr: i64,
     /// The open invoices.
     pub open_invoices: InvoiceSum,
@@ -68,7 +70,7 @@ pub struct Overview {
     pub overdue: InvoiceSum,
     /// The revenue that the journal has for the last 30 days, in minor units, without tax.
     pub revenue30d: i64,
-    /// What is left of all credits, in minor units.
+    /// The sum that is left of all credits, in minor units.
     pub credits_outstanding: i64,
     /// The number of charges whose outcome is unknown.
     pub attempts_unknown: u64,

@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn written(format: JournalFormat, lines: &[JournalLine]) -> String {
+    fn text_of(format: JournalFormat, lines: &[JournalLine]) -> String {
         let mut output = Vec::new();
         let mut writer = JournalWriter::new(format, &mut output).unwrap();
         for line in lines {
@@ -196,7 +196,7 @@ mod tests {
              2027-01-31,{ENTRY},cash,usd,2900,0,\"a \"\"b\"\", c\nd\"\n\
              trial_balance,,,usd,2900,2900,\n"
         );
-        assert_eq!(written(JournalFormat::Csv, &[line()]), expected);
+        assert_eq!(text_of(JournalFormat::Csv, &[line()]), expected);
         let mut reader = csv::Reader::from_reader(expected.as_bytes());
         let first = reader.records().next().unwrap().unwrap();
         assert_eq!(&first[6], "a \"b\", c\nd");
@@ -210,6 +210,6 @@ mod tests {
              \"reference\":\"a \\\"b\\\", c\\nd\"}}\n\
              {{\"type\":\"trial_balance\",\"currency\":\"usd\",\"debit\":2900,\"credit\":2900}}\n"
         );
-        assert_eq!(written(JournalFormat::Jsonl, &[line()]), expected);
+        assert_eq!(text_of(JournalFormat::Jsonl, &[line()]), expected);
     }
 }

@@ -10,6 +10,19 @@ const UNAUDITED: &[(&str, &str)] = &[
     ("billing/clock.rs", "the test clock, which no customer has"),
     ("billing/follow.rs", "the position in the change feed"),
     (
+        "billing/inbox.rs",
+        "events of the provider, which are a history of their own",
+    ),
+    (
+        "billing/event_job.rs",
+        "the status of an event of the provider",
+    ),
+    ("billing/portal.rs", "sessions of the portal"),
+    (
+        "billing/closing.rs",
+        "the end of an invoice at the provider, whose void invoice has an entry",
+    ),
+    (
         "billing/invoice_state.rs",
         "the end of collection, whose subscription has an entry",
     ),
@@ -192,6 +205,15 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "billing/advance_job.rs",
         "the jobs of customers, which time queues",
     ),
+    (
+        "billing/closing.rs",
+        "the end of an invoice at the provider",
+    ),
+    (
+        "billing/inbox.rs",
+        "the jobs that events of the provider queue",
+    ),
+    ("billing/sync.rs", "the state of an object at the provider"),
     ("billing/credit.rs", "the expiry of a credit"),
     (
         "billing/follow.rs",

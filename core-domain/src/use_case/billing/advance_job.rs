@@ -12,11 +12,13 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::book::CustomerBook;
-use super::charge::{self, ChargeFailure};
 use super::due::{self, Due, DueItem};
 use super::event_job::ApplyEvent;
 use super::period_invoice::method_of;
-use super::{Billing, boundary, credit, invoice_state, job_failure, payment, subscription_state};
+use super::provider::ChargeFailure;
+use super::{
+    Billing, boundary, charge, credit, invoice_state, job_failure, payment, subscription_state,
+};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
 use crate::kernel::{

@@ -8,8 +8,8 @@ use super::invoice_state;
 use super::operation;
 use super::payment::{self, Outcome};
 use super::provider::{
-    AUTHENTICATION_REQUIRED, decline_code, outcome_unknown, payment_required, payments_error,
-    provider_customer, reason_of,
+    AUTHENTICATION_REQUIRED, ChargeFailure, decline_code, payment_required, provider_customer,
+    reason_of,
 };
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{
@@ -174,33 +174,6 @@ pub async fn run(
     try_run(cx, store, billing, attempt)
         .await
         .map_err(Into::into)
-}
-
-/// Why a charge has no outcome yet.
-#[derive(Debug)]
-pub(super) enum ChargeFailure {
-    /// The provider has failed.
-    Provider(PaymentsError),
-    /// The outcome is not known yet.
-    Unknown,
-    /// The store has failed.
-    Store(Error),
-}
-
-impl From<Error> for ChargeFailure {
-    fn from(error: Error) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<ChargeFailure> for Error {
-    fn from(failure: ChargeFailure) -> Self {
-        match failure {
-            ChargeFailure::Provider(error) => payments_error(error),
-            ChargeFailure::Unknown => outcome_unknown(),
-            ChargeFailure::Store(error) => error,
-        }
-    }
 }
 
 /// Like [`run`], with the error of the provider.

@@ -1,6 +1,6 @@
-//! Void invoices that still have to be cancelled at the provider, so that nobody can pay them there.
+//! Void invoices that still have to be cancelled at the provider, so that they cannot be paid there.
 
-use super::charge::ChargeFailure;
+use super::provider::ChargeFailure;
 use super::{Billing, invoice_state};
 use crate::access::{SystemScope, unaudited, unowned_records};
 use crate::billing::{Invoice, InvoiceQuery, InvoiceStatus};

@@ -6,8 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::charge::ChargeFailure;
-use super::inbox::Subject;
+use super::provider::ChargeFailure;
 use super::{Billing, job_failure, sync};
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{ReceivedEvent, ReceivedEventStatus};
@@ -20,6 +19,30 @@ use crate::use_case::provisioning::{
 
 /// The pause while another change of the customer waits for its charge.
 const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
+
+/// The object that an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// An invoice.
+    Invoice,
+    /// The payment methods of a customer.
+    Methods,
+}
+
+impl Subject {
+    /// Returns the subject of a type of events. Returns `None` if such events change nothing here.
+    pub(super) fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "invoice.paid"
+            | "invoice.payment_failed"
+            | "invoice.payment_action_required"
+            | "invoice.voided"
+            | "invoice.marked_uncollectible" => Some(Self::Invoice),
+            "setup_intent.succeeded" | "customer.updated" => Some(Self::Methods),
+            _ => kind.starts_with("payment_method.").then_some(Self::Methods),
+        }
+    }
+}
 
 /// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Billing;
-use super::event_job::{ApplyEvent, EventInput};
+use super::event_job::{ApplyEvent, EventInput, Subject};
 use super::provider::payments_error;
 use crate::access::{SystemScope, unaudited, unowned_records};
 use crate::billing::{
@@ -23,30 +23,6 @@ const FIRST_LOOK: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long events are kept. The provider repeats a delivery for 3 days, and lists events for 30.
 const RETENTION: Duration = Duration::from_secs(35 * 24 * 60 * 60);
-
-/// The object that an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// An invoice.
-    Invoice,
-    /// The payment methods of a customer.
-    Methods,
-}
-
-impl Subject {
-    /// Returns the subject of a type of events. Returns `None` if such events change nothing here.
-    pub(super) fn of(kind: &str) -> Option<Self> {
-        match kind {
-            "invoice.paid"
-            | "invoice.payment_failed"
-            | "invoice.payment_action_required"
-            | "invoice.voided"
-            | "invoice.marked_uncollectible" => Some(Self::Invoice),
-            "setup_intent.succeeded" | "customer.updated" => Some(Self::Methods),
-            _ => kind.starts_with("payment_method.").then_some(Self::Methods),
-        }
-    }
-}
 
 /// Stores an event, and queues the job that applies it. Returns `false` if the event is known.
 ///

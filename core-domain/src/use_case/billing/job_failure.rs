@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::charge::ChargeFailure;
+use super::provider::ChargeFailure;
 use crate::kernel::Timestamp;
 use crate::port::PaymentsError;
 use crate::provisioning::JobError;

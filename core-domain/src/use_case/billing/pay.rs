@@ -1,4 +1,4 @@
-//! Paying an invoice on its page. Whoever has the link can pay; the page shows no card.
+//! Paying an invoice on its page. The link is enough to pay; the page shows no card.
 
 use super::charge::{self, Charge};
 use super::sync::sync_invoice;

@@ -16,6 +16,33 @@ pub(super) const AUTHENTICATION_REQUIRED: &str = "authentication_required";
 /// The reason of a `PAYMENT_REQUIRED` without a payment method.
 pub(super) const NO_PAYMENT_METHOD: &str = "no_payment_method";
 
+/// Why a charge has no outcome yet.
+#[derive(Debug)]
+pub(super) enum ChargeFailure {
+    /// The provider has failed.
+    Provider(PaymentsError),
+    /// The outcome is not known yet.
+    Unknown,
+    /// The store has failed.
+    Store(Error),
+}
+
+impl From<Error> for ChargeFailure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<ChargeFailure> for Error {
+    fn from(failure: ChargeFailure) -> Self {
+        match failure {
+            ChargeFailure::Provider(error) => payments_error(error),
+            ChargeFailure::Unknown => outcome_unknown(),
+            ChargeFailure::Store(error) => error,
+        }
+    }
+}
+
 /// Returns the id of a customer at the provider. Creates the customer there if it has none.
 pub(super) async fn provider_customer(
     cx: &Context,

@@ -1,9 +1,9 @@
 //! Applies the state of objects at the payment provider (contract: "Webhook" and "Reconcile"). An invoice that was paid there
 //! is paid here. Every other difference is recorded and never resolved silently.
 
-use super::charge::{self, ChargeFailure};
 use super::payment_method::{follow_default, load};
-use super::{Billing, invoice_state};
+use super::provider::ChargeFailure;
+use super::{Billing, charge, invoice_state};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
 use crate::kernel::{Context, CustomerId, Error, InvoiceId, PaymentAttemptId, Result, Stored};

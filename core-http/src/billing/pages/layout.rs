@@ -9,6 +9,12 @@ use maud::{DOCTYPE, Markup, html};
 use super::stylesheet;
 use crate::kernel::{Cx, ErrorStyle, Html, Output, PageOr, Row};
 
+/// The path of the portal.
+pub(super) const PORTAL: &str = "/portal";
+
+/// The path of all forms of the portal.
+pub(super) const FORMS: &str = "/portal/forms";
+
 /// Renders a page. The title is also its heading. `base` is the address of the billing service, empty for a page that is
 /// reached there.
 pub(super) fn html_page(

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use core_domain::access::{PortalScope, PublicScope};
-use core_domain::billing::usage::UsageSnapshot;
-use core_domain::billing::{
-    Interval, Invoice, PaymentMethod, PortalSecret, Subscription, SubscriptionStatus,
-};
-use core_domain::kernel::{Code, Error, PageQuery, Result, Stored};
+use core_domain::billing::{Interval, PortalSecret};
+use core_domain::kernel::{Code, Error, PageQuery, Result};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::registry::Tier;
-use core_domain::use_case::billing::change::{self, ChangePreview};
+use core_domain::use_case::billing::change;
 use core_domain::use_case::billing::{
     Billing, invoice, payment_method, portal, subscription, usage,
 };
@@ -19,12 +16,9 @@ use maud::html;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::layout::{alert, notice, page, page_row};
-use super::portal_view::PortalView;
+use super::layout::{PORTAL, alert, notice, page, page_row};
+use super::portal_view::{Content, PortalView};
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, with};
-
-/// The path of the portal.
-pub(super) const PORTAL: &str = "/portal";
 
 /// The name of the cookie with the secret of the session.
 const COOKIE: &str = "billing_portal";
@@ -158,7 +152,7 @@ pub(super) async fn render(
 ) -> Result<PageOr> {
     let store = cx.app.store.as_ref();
     let mut uow = store.begin(Mode::Read).await?;
-    let read = Content::read(cx, scope, uow.as_mut(), billing, query).await;
+    let read = read(cx, scope, uow.as_mut(), billing, query).await;
     uow.rollback().await;
     let (content, now) = (read?, cx.app.clock.now());
     let customer = scope.customer::<core_domain::kernel::permission::BillingRead>();
@@ -183,60 +177,28 @@ pub(super) async fn render(
     Ok(page(billing, "Billing", status, &shown))
 }
 
-/// The records that the portal shows.
-pub(super) struct Content {
-    pub(super) subscription: Option<Stored<Subscription>>,
-    pub(super) preview: Option<Result<ChangePreview>>,
-    pub(super) usage: UsageSnapshot,
-    pub(super) invoices: Vec<Stored<Invoice>>,
-}
-
-impl Content {
-    async fn read(
-        cx: &Cx,
-        scope: &PortalScope,
-        uow: &mut dyn UnitOfWork,
-        billing: &Billing,
-        query: PortalQuery,
-    ) -> Result<Self> {
-        let own = scope.billing();
-        let subscription = match subscription::of_platform(&own, uow).await {
-            Err(Error::NotFound(_)) => None,
-            found => Some(found?),
-        };
-        let preview = match query.tier {
-            Some(tier) => Some(change::preview(cx, &own, uow, billing, tier, query.interval).await),
-            None => None,
-        };
-        let invoices = invoice::list(&own, uow, None, &PageQuery::first(MAX_INVOICES)).await?;
-        Ok(Self {
-            subscription,
-            preview,
-            usage: usage::current(&own, uow, billing).await?,
-            invoices: invoices.items,
-        })
-    }
-
-    /// Returns the subscription if it has not ended.
-    pub(super) fn live(&self) -> Option<&Stored<Subscription>> {
-        let subscription = self.subscription.as_ref();
-        subscription.filter(|subscription| subscription.status.is_live())
-    }
-}
-
-/// Returns whether the plan of a subscription can be changed.
-pub(super) fn is_changeable(subscription: &Subscription) -> bool {
-    matches!(
-        subscription.status,
-        SubscriptionStatus::Trialing | SubscriptionStatus::Active
-    )
-}
-
-/// Returns the text for a payment method.
-pub(super) fn card_text(method: &PaymentMethod) -> String {
-    let card = &method.card;
-    format!(
-        "{} ending in {}, expires {:02}/{}",
-        card.brand, card.last4, card.exp_month, card.exp_year
-    )
+/// Reads the records that the portal shows.
+async fn read(
+    cx: &Cx,
+    scope: &PortalScope,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    query: PortalQuery,
+) -> Result<Content> {
+    let own = scope.billing();
+    let subscription = match subscription::of_platform(&own, uow).await {
+        Err(Error::NotFound(_)) => None,
+        found => Some(found?),
+    };
+    let preview = match query.tier {
+        Some(tier) => Some(change::preview(cx, &own, uow, billing, tier, query.interval).await),
+        None => None,
+    };
+    let invoices = invoice::list(&own, uow, None, &PageQuery::first(MAX_INVOICES)).await?;
+    Ok(Content {
+        subscription,
+        preview,
+        usage: usage::current(&own, uow, billing).await?,
+        invoices: invoices.items,
+    })
 }

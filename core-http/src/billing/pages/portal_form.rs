@@ -14,14 +14,11 @@ use core_domain::use_case::billing::{Billing, portal, subscription};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::layout::{ensure_own_form, form_row};
+use super::layout::{FORMS, PORTAL, ensure_own_form, form_row};
 use super::pay::problem_of;
-use super::portal::{Notice, PORTAL, PortalQuery, authorize, render};
+use super::portal::{Notice, PortalQuery, authorize, render};
 use crate::billing::payment_method::PROVIDER_CODES;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, post, with};
-
-/// The path of all forms.
-pub(super) const FORMS: &str = "/portal/forms";
 
 pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
     vec![

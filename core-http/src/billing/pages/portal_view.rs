@@ -1,17 +1,33 @@
 //! The content of the portal.
 
-use core_domain::billing::usage::MeteredUsage;
-use core_domain::billing::{Customer, Interval, Invoice, PaymentMethod, PaymentProvider};
-use core_domain::kernel::Error;
+use core_domain::billing::usage::{MeteredUsage, UsageSnapshot};
+use core_domain::billing::{
+    Customer, Interval, Invoice, PaymentMethod, PaymentProvider, Subscription, SubscriptionStatus,
+};
+use core_domain::kernel::{Error, Result, Stored};
 use core_domain::registry::Tier;
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::change::{ChangePreview, EffectiveAt};
 use maud::{Markup, html};
 
-use super::layout::{alert, amount, day, words};
+use super::layout::{FORMS, PORTAL, alert, amount, day, words};
 use super::pay::TEST_CARDS;
-use super::portal::{Content, PORTAL, card_text, is_changeable};
-use super::portal_form::FORMS;
+
+/// The records that the portal shows.
+pub(super) struct Content {
+    pub(super) subscription: Option<Stored<Subscription>>,
+    pub(super) preview: Option<Result<ChangePreview>>,
+    pub(super) usage: UsageSnapshot,
+    pub(super) invoices: Vec<Stored<Invoice>>,
+}
+
+impl Content {
+    /// Returns the subscription if it has not ended.
+    pub(super) fn live(&self) -> Option<&Stored<Subscription>> {
+        let subscription = self.subscription.as_ref();
+        subscription.filter(|subscription| subscription.status.is_live())
+    }
+}
 
 /// The values that the portal shows.
 pub(super) struct PortalView<'a> {
@@ -203,4 +219,21 @@ fn bar(metric: &MeteredUsage) -> Markup {
             rect class=(class) width=(width) height="6" {}
         }
     }
+}
+
+/// Returns whether the plan of a subscription can be changed.
+fn is_changeable(subscription: &Subscription) -> bool {
+    matches!(
+        subscription.status,
+        SubscriptionStatus::Trialing | SubscriptionStatus::Active
+    )
+}
+
+/// Returns the text for a payment method.
+fn card_text(method: &PaymentMethod) -> String {
+    let card = &method.card;
+    format!(
+        "{} ending in {}, expires {:02}/{}",
+        card.brand, card.last4, card.exp_month, card.exp_year
+    )
 }
