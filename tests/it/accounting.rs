@@ -35,7 +35,7 @@ async fn post(on: &impl Installation, path: &str, body: &Value) -> Value {
 }
 
 /// Exports a range. Returns the lines and the number of pages.
-async fn export(accounting: &Accounting, range: JournalRange) -> (Vec<JournalLine>, usize) {
+async fn read_all(accounting: &Accounting, range: JournalRange) -> (Vec<JournalLine>, usize) {
     let mut export = accounting.export(range);
     let (mut lines, mut pages) = (Vec::new(), 0);
     while let Some(page) = export.next_page().await.unwrap() {
@@ -84,26 +84,26 @@ async fn the_journal_is_exported_in_pages_and_verified_on_every_store() {
         let customer = billed_customer(&suite, CREDITS).await;
         let accounting = suite.accounting();
         let everything = JournalRange::default();
-        let (lines, pages) = export(&accounting, everything).await;
+        let (lines, pages) = read_all(&accounting, everything).await;
         // An invoice that is finalized and paid, and the credits: each has two postings.
         assert_eq!((lines.len(), pages), (2 * (2 + CREDITS), 2), "{backend:?}");
         assert!(lines.is_sorted_by_key(|line| line.date));
         let accounts: Vec<_> = lines.iter().map(|line| line.account.to_string()).collect();
         assert!(accounts.contains(&format!("receivable:{customer}")));
         assert!(accounts.contains(&"cash".to_owned()));
-        assert_eq!(export(&accounting, everything).await.0, lines);
+        assert_eq!(read_all(&accounting, everything).await.0, lines);
 
         let (first, last) = (lines[0].date, lines[lines.len() - 1].date);
         let days = JournalRange::new(Some(first), Some(last)).unwrap();
-        assert_eq!(export(&accounting, days).await.0, lines, "{backend:?}");
+        assert_eq!(read_all(&accounting, days).await.0, lines, "{backend:?}");
         let past: Day = "2001-01-01".parse().unwrap();
         let past = JournalRange::new(None, Some(past)).unwrap();
-        assert_eq!(export(&accounting, past).await, (Vec::new(), 1));
+        assert_eq!(read_all(&accounting, past).await, (Vec::new(), 1));
 
         // A store in memory belongs to one suite.
         if backend != Backend::Memory {
             let reader = fresh.builder.clone().open_accounting().await.unwrap();
-            assert_eq!(export(&reader, everything).await.0, lines, "{backend:?}");
+            assert_eq!(read_all(&reader, everything).await.0, lines, "{backend:?}");
             let verified = reader.verify(|found| panic!("{found}")).await.unwrap();
             assert_eq!(verified.entries, 2 + CREDITS as u64);
             assert_eq!((verified.customers, verified.invoices), (1, 1));
