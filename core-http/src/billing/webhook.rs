@@ -46,7 +46,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ReceivedResponse {
-    /// Always `true`.
+    /// Whether the event is stored: `true` in every response.
     received: bool,
     /// Whether the event was received before.
     duplicate: bool,
