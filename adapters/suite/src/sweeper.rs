@@ -387,6 +387,8 @@ mod tests {
                 SweepOptions::default(),
                 Arc::new(SeededEntropy::new(node.into())),
             );
+            let mut payments = MockPayments::new();
+            payments.expect_events_since().returning(|_| Ok(Vec::new()));
             let mut blobs = MockBlobs::new();
             blobs.expect_older_than().returning(|_| Ok(Vec::new()));
             Sweeper {
@@ -397,7 +399,7 @@ mod tests {
                 cipher: Cipher::new([1; 32], entropy.clone()),
                 billing: Arc::new(Billing {
                     plans: PlanCatalog::default(),
-                    payments: Arc::new(MockPayments::new()),
+                    payments: Arc::new(payments),
                     clock: BillingClock::Store,
                     cipher: Cipher::new([1; 32], entropy.clone()),
                     pages: PageLinks::new(None, Vec::new(), b"a secret"),
@@ -470,7 +472,7 @@ mod tests {
         assert_eq!((swept, world.tokens().await), (SweepOutcome::Done, 0));
         // Slices of 50, 100, 200, 400 and 800, then 1,000 each, an empty slice, and one slice of each other kind.
         let units = *world.store.1.lock().unwrap() - before;
-        assert_eq!(units, 5 + 4 + 1 + 6);
+        assert_eq!(units, 5 + 4 + 1 + 7);
     }
 
     #[tokio::test(start_paused = true)]
