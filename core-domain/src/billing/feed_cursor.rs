@@ -1,17 +1,17 @@
-//! How far billing has followed the change feed.
+//! How far billing has followed the feeds that it reads.
 
 use crate::kernel::record;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 
-/// The position in the change feed up to which billing has followed the platforms. There is at most one.
+/// The position up to which billing has read a feed. There is at most one for each feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct FeedCursor {
-    /// Always [`FeedCursor::ID`].
+    /// The feed: [`FeedCursor::PLATFORMS`] or [`FeedCursor::PROVIDER`].
     #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,8}"))]
     pub id: String,
-    /// The position of the last change that was read.
+    /// The position of the last change that was read, in the unit of the feed.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub position: i64,
 }
@@ -21,13 +21,16 @@ record! {
 }
 
 impl FeedCursor {
-    /// The id of the only record.
-    pub const ID: &'static str = "platforms";
+    /// The change feed, read for platforms that end. Its positions are those of the feed.
+    pub const PLATFORMS: &'static str = "platforms";
+
+    /// The events of the payment provider. Its positions are seconds of the provider's clock.
+    pub const PROVIDER: &'static str = "provider";
 }
 
 /// Queries for cursors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedCursorQuery {
-    /// The only one.
+    /// Those of all feeds.
     All,
 }

@@ -34,7 +34,7 @@ pub struct PortalSession {
     pub id: String,
     /// The kind of the secret.
     pub secret: PortalSecret,
-    /// The customer.
+    /// The customer whose billing is shown.
     pub customer_id: CustomerId,
     /// The platform whose billing is shown.
     pub platform_id: PlatformId,

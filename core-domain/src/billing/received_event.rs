@@ -31,7 +31,7 @@ pub struct ReceivedEvent {
     pub happened_at: Timestamp,
     /// When the event was received.
     pub received_at: Timestamp,
-    /// The status.
+    /// Whether the state of the object was applied.
     pub status: ReceivedEventStatus,
 }
 

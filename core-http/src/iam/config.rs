@@ -13,8 +13,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::failed_sign_ins::FailedSignIns;
 use super::options::IamOptions;
 use super::wrong_user_codes::WrongUserCodes;
-use crate::kernel::Cx;
 use crate::kernel::admission::limiter::SharedLimiter;
+use crate::kernel::{Cx, ensure_trusted_form, invalid_origin};
 
 /// Path of the page that email verification links open.
 pub(super) const VERIFY_EMAIL: &str = "/verify-email";
@@ -170,21 +170,7 @@ impl Iam {
     /// programs need no exception. This also holds without cookies, so that another site cannot sign a person in to a
     /// different account.
     pub(super) fn ensure_trusted_form(&self, cx: &Cx) -> Result<()> {
-        if let Some(origin) = cx.headers.get(header::ORIGIN) {
-            let trusted = origin.to_str().is_ok_and(|origin| self.trusts(origin));
-            return if trusted {
-                Ok(())
-            } else {
-                Err(invalid_origin())
-            };
-        }
-        if cx.header("sec-fetch-site") == Some("same-origin") {
-            return Ok(());
-        }
-        Err(Error::refused(
-            Code::MissingOrNullOrigin,
-            "Missing or null Origin",
-        ))
+        ensure_trusted_form(cx, |origin| self.trusts(origin))
     }
 
     /// Rejects a redirect target that is neither a path of IAM nor a URL of a trusted origin.
@@ -223,10 +209,6 @@ pub(super) fn with_parameters(mut address: String, parameters: &[(&str, &str)]) 
 
 pub(super) fn invalid_target() -> Error {
     Error::refused(Code::InvalidCallbackUrl, "Invalid callbackURL")
-}
-
-pub(super) fn invalid_origin() -> Error {
-    Error::refused(Code::InvalidOrigin, "Invalid origin")
 }
 
 /// Returns the origin of a URL in lower case: scheme, host and port. The default port of the scheme is omitted.

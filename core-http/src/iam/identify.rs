@@ -11,10 +11,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
 
 use super::api_key::KeyLimits;
-use super::config::{Iam, invalid_origin};
+use super::config::Iam;
 use crate::kernel::request::credentials::bearer_header;
 use crate::kernel::{
-    App, Cx, Identify, default_caller, is_unauthenticated, known_caller, presented_api_key,
+    App, Cx, Identify, default_caller, invalid_origin, is_unauthenticated, known_caller,
+    presented_api_key,
 };
 
 /// The path prefix of better-auth's routes.

@@ -35,7 +35,7 @@ pub use crate::kernel::endpoint::definition::{Endpoint, Shape, with_tag};
 pub use admission::identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
 pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated};
 pub use admission::limiter::MemoryRateLimiter;
-pub(crate) use answer::asset::{CSS, JAVASCRIPT, asset_reply, version_of};
+pub(crate) use answer::asset::{JAVASCRIPT, Stylesheet, asset_reply, version_of};
 pub use answer::envelope::ErrorPages;
 pub(crate) use answer::envelope::error_body;
 pub use answer::envelope::status_of;
@@ -53,6 +53,7 @@ pub use answer::media::{
     RedirectOr,
 };
 pub(crate) use answer::media::{SCRIPT_POLICY, form_policy};
+pub(crate) use answer::page_parts::{alert, day, moment, notice};
 pub use endpoint::handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use endpoint::handler::{WithState, with};
 pub use endpoint::row::{Row, delete, get, patch, post, put};
@@ -86,3 +87,4 @@ pub(crate) use request::idempotency_key::KEY_PATTERN;
 pub use request::input::{Input, PathParams, RawInput, ReasonBody, Unparsed};
 pub use request::json::parse_strict;
 pub(crate) use request::media_types::HTML;
+pub(crate) use request::origin::{ensure_trusted_form, invalid_origin};

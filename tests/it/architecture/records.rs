@@ -8,7 +8,7 @@ use super::sources::{code_of, relative, root, rust_files};
 /// Use cases that write without an audit entry, and the reason why none is needed.
 const UNAUDITED: &[(&str, &str)] = &[
     ("billing/clock.rs", "the test clock, which no customer has"),
-    ("billing/follow.rs", "the position in the change feed"),
+    ("billing/feed_position.rs", "the positions in feeds"),
     (
         "billing/inbox.rs",
         "events of the provider, which are a history of their own",

@@ -35,9 +35,6 @@ use crate::use_case::provisioning::{
 /// The number of changes after which a run makes room for the jobs of other lanes.
 const CHANGES_PER_RUN: u32 = 50;
 
-/// The pause while another request changes the same subscription.
-const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
-
 /// The most records of a kind that one run looks at.
 const MAX_DUE: u32 = 10_000;
 
@@ -298,11 +295,7 @@ impl Advancing<'_> {
         match changed.await {
             Err(error) if error.code() == Code::OperationInProgress => {
                 let now = self.store_now().await?;
-                let until = now.plus(CONFLICT_PAUSE);
-                Err(job_failure::wait_until(
-                    until,
-                    "another change of the customer",
-                ))
+                Err(job_failure::wait_for_other_change(now))
             }
             changed => Ok(changed?),
         }

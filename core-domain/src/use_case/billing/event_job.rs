@@ -17,9 +17,6 @@ use crate::use_case::provisioning::{
     JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
 
-/// The pause while another change of the customer waits for its charge.
-const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
-
 /// The object that an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -119,11 +116,7 @@ impl JobStep<ApplyEvent> for Apply {
         };
         let applied = match sync_object(cx, &event).await {
             Err(ChargeFailure::Store(error)) if error.code() == Code::OperationInProgress => {
-                let until = now(cx).await?.plus(CONFLICT_PAUSE);
-                return Err(job_failure::wait_until(
-                    until,
-                    "another change of the customer",
-                ));
+                return Err(job_failure::wait_for_other_change(now(cx).await?));
             }
             applied => applied,
         };

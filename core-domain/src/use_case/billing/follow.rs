@@ -4,11 +4,11 @@
 use super::book::CustomerBook;
 use super::cancellation::{self, Cancellation};
 use super::subscription::live_of;
-use super::{Billing, operation, payment};
-use crate::access::{SystemScope, unaudited, unowned_records};
+use super::{Billing, feed_position, operation, payment};
+use crate::access::SystemScope;
 use crate::billing::FeedCursor;
-use crate::kernel::{Context, Machine, PlatformId, Reason, Result, Stored};
-use crate::port::{Mode, Store, UnitOfWork, transact};
+use crate::kernel::{Context, Machine, PlatformId, Reason, Result};
+use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::PlatformEvent;
 use crate::shared::AuditEntry;
 use crate::use_case::registry::audit::changes_after;
@@ -39,7 +39,8 @@ impl End {
 pub async fn follow_platforms(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
     let mut ended = 0;
     loop {
-        let seen = position(store).await?;
+        let seen = feed_position::position(store, FeedCursor::PLATFORMS).await?;
+        let seen = seen.unwrap_or(0);
         let changes = changes_after(store, seen).await?;
         for entry in &changes.entries {
             if let (Some(end), Some(platform)) =
@@ -54,44 +55,12 @@ pub async fn follow_platforms(cx: &Context, store: &dyn Store, billing: &Billing
             }
         }
         if changes.position > seen {
-            transact(store, |uow, _| {
-                Box::pin(async move { move_to(uow, changes.position).await })
-            })
-            .await?;
+            feed_position::advance(store, FeedCursor::PLATFORMS, changes.position).await?;
         }
         if changes.is_last {
             return Ok(ended);
         }
     }
-}
-
-async fn position(store: &dyn Store) -> Result<i64> {
-    let mut uow = store.begin(Mode::Read).await?;
-    let cursor = cursor(uow.as_mut()).await;
-    uow.rollback().await;
-    Ok(cursor?.map_or(0, |cursor| cursor.position))
-}
-
-async fn cursor(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<FeedCursor>>> {
-    let id = FeedCursor::ID.to_owned();
-    unowned_records::<FeedCursor>(uow).find(&id).await
-}
-
-/// Stores that the changes up to a position were read. Another node may already have read more.
-async fn move_to(uow: &mut dyn UnitOfWork, position: i64) -> Result<()> {
-    match cursor(uow).await? {
-        Some(seen) if seen.position < position => {
-            let mut next = seen.edit();
-            next.position = position;
-            unaudited::replace(uow, &seen, next).await?;
-        }
-        Some(_) => {}
-        None => {
-            let id = FeedCursor::ID.to_owned();
-            unaudited::insert(uow, FeedCursor { id, position }).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Ends the subscription of a platform. Does nothing if it has none, or the change was made before.

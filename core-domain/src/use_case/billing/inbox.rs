@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
-use super::Billing;
 use super::event_job::{ApplyEvent, EventInput, Subject};
 use super::provider::payments_error;
+use super::{Billing, feed_position};
 use crate::access::{SystemScope, unaudited, unowned_records};
 use crate::billing::{
-    Customer, CustomerQuery, ReceivedEvent, ReceivedEventQuery, ReceivedEventStatus,
+    Customer, CustomerQuery, FeedCursor, ReceivedEvent, ReceivedEventQuery, ReceivedEventStatus,
 };
 use crate::kernel::{Context, Error, Result, Timestamp};
 use crate::port::{Mode, ProviderEvent, Store, UnitOfWork, WebhookError, transact};
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::shared::remove_first;
 
-/// The time that the provider and this installation may need to deliver and to store an event.
+/// The time after which an event appears in the list of the provider at the latest.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 
 /// How far the first look at the events of the provider goes back.
@@ -102,36 +102,36 @@ fn webhook_error(error: WebhookError) -> Error {
 }
 
 /// Stores the events whose webhooks were missed, for example while the installation was down. Returns their number. Call
-/// it every few minutes.
+/// it every few minutes. It has a position of its own, because a later event can be delivered before an earlier one.
 ///
 /// # Errors
 /// `PAYMENT_PROVIDER_UNAVAILABLE` if the provider fails.
 pub async fn catch_up(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
     let since = last_look(store).await?;
     let events = billing.payments.events_since(since).await;
+    let events = events.map_err(payments_error)?;
     let mut received = 0;
-    for event in events.map_err(payments_error)? {
-        let event = &event;
+    for event in &events {
         let is_new = transact(store, |uow, _| {
             Box::pin(async move { receive(cx, uow, event).await })
         });
         received += usize::from(is_new.await?);
+    }
+    if let Some(last) = events.iter().map(|event| event.created_at).max() {
+        feed_position::advance(store, FeedCursor::PROVIDER, last.seconds()).await?;
     }
     Ok(received)
 }
 
 /// Returns the instant since which events may have been missed.
 async fn last_look(store: &dyn Store) -> Result<Timestamp> {
+    if let Some(position) = feed_position::position(store, FeedCursor::PROVIDER).await? {
+        return Ok(Timestamp::from_seconds(position).minus(OVERLAP));
+    }
     let mut uow = store.begin(Mode::Read).await?;
-    let last = unowned_records::<ReceivedEvent>(uow.as_mut())
-        .first(&ReceivedEventQuery::Latest)
-        .await;
     let now = uow.now().await;
     uow.rollback().await;
-    Ok(match last? {
-        Some(last) => last.happened_at.minus(OVERLAP),
-        None => now?.minus(FIRST_LOOK),
-    })
+    Ok(now?.minus(FIRST_LOOK))
 }
 
 /// Removes at most `limit` events that were received more than 35 days ago. Returns the number of removed events; 0 means that

@@ -19,8 +19,16 @@ const LOOK_UP_PAUSES: [Duration; 3] = [
     Duration::from_secs(5 * 60),
 ];
 
+/// The pause while another request changes the same customer.
+const CONFLICT_PAUSE: Duration = Duration::from_secs(5);
+
+/// Returns the error of a step that waits for another change of the customer.
+pub(super) fn wait_for_other_change(now: Timestamp) -> StepError {
+    wait_until(now.plus(CONFLICT_PAUSE), "another change of the customer")
+}
+
 /// Returns the error of a step that waits until an instant.
-pub(super) fn wait_until(until: Timestamp, reason: &str) -> StepError {
+fn wait_until(until: Timestamp, reason: &str) -> StepError {
     StepError::Wait {
         until,
         reason: reason.to_owned(),

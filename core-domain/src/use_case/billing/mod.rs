@@ -19,6 +19,7 @@ pub mod credit;
 pub mod customer;
 mod due;
 pub mod event_job;
+mod feed_position;
 pub mod follow;
 pub mod inbox;
 pub mod invoice;

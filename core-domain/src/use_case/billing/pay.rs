@@ -14,9 +14,9 @@ use crate::port::{Close, Mode, OpKey, Store, UnitOfWork};
 /// An invoice with what its page shows.
 #[derive(Clone, Debug)]
 pub struct PayableInvoice {
-    /// The invoice.
+    /// The invoice with its lines.
     pub invoice: Stored<Invoice>,
-    /// The customer.
+    /// The customer that the invoice is for.
     pub customer: Stored<Customer>,
     /// Whether the last charge waits for the customer to confirm it.
     pub needs_confirmation: bool,
@@ -67,7 +67,7 @@ async fn load(uow: &mut dyn UnitOfWork, id: &InvoiceId) -> Result<PayableInvoice
 /// attached first.
 ///
 /// # Errors
-/// - `INVALID_STATE` if the invoice cannot be paid.
+/// - `INVALID_STATE` if the invoice cannot be paid, or a card is given to another provider than the embedded one.
 /// - `PAYMENT_REQUIRED` if the charge was declined or must be confirmed, or there is no payment method.
 /// - `OPERATION_IN_PROGRESS` if the outcome of another charge is open.
 /// - `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
@@ -81,6 +81,7 @@ pub async fn pay(
     ensure_payable(payable)?;
     let customer = &payable.customer;
     if let Some(card) = card {
+        ensure_simulated(billing)?;
         let key = OpKey::new(payable.invoice.id.as_str(), &format!("card:{card}"));
         payment_method::attach_only(cx, store, billing, &customer.id, card, &key).await?;
     }
@@ -112,12 +113,9 @@ pub async fn confirm(
     payable: &PayableInvoice,
 ) -> Result<()> {
     ensure_payable(payable)?;
-    let is_simulated = billing.payments.provider() == PaymentProvider::Ledger;
-    let (true, true, Some(provider_id)) = (
-        is_simulated,
-        payable.needs_confirmation,
-        &payable.invoice.provider_id,
-    ) else {
+    ensure_simulated(billing)?;
+    let (true, Some(provider_id)) = (payable.needs_confirmation, &payable.invoice.provider_id)
+    else {
         return Err(Error::refused(
             Code::InvalidState,
             "No charge waits for a confirmation here.",
@@ -130,6 +128,17 @@ pub async fn confirm(
         .await;
     confirmed.map_err(super::provider::payments_error)?;
     Ok(sync_invoice(cx, store, billing, provider_id).await?)
+}
+
+/// Refuses what only simulated money allows. The holder of a link must not choose the card of a real customer.
+fn ensure_simulated(billing: &Billing) -> Result<()> {
+    if billing.payments.provider() == PaymentProvider::Ledger {
+        return Ok(());
+    }
+    Err(Error::refused(
+        Code::InvalidState,
+        "This is possible only with simulated payments.",
+    ))
 }
 
 fn ensure_payable(payable: &PayableInvoice) -> Result<()> {

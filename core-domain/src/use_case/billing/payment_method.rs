@@ -268,7 +268,7 @@ async fn replace_default(
     store_default(cx, store, &customer.id, Some(method)).await
 }
 
-/// Makes a method the default that was chosen at the provider, or removes the default.
+/// Makes a method of the customer the default, as [`make_default`], or removes the default.
 pub(super) async fn follow_default(
     cx: &Context,
     store: &dyn Store,

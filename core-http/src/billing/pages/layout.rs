@@ -1,13 +1,14 @@
 //! The layout that all pages of billing share.
 
 use core_domain::billing::{Currency, Money};
-use core_domain::kernel::{Code, Error, Result, Timestamp};
+use core_domain::kernel::{Code, Result};
 use core_domain::use_case::billing::Billing;
-use http::{StatusCode, header};
+use http::StatusCode;
 use maud::{DOCTYPE, Markup, html};
 
 use super::stylesheet;
-use crate::kernel::{Cx, ErrorStyle, Html, Output, PageOr, Row};
+use crate::kernel::{Cx, ErrorStyle, Html, Output, PageOr, Row, ensure_trusted_form};
+pub(super) use crate::kernel::{alert, day, notice};
 
 /// The path of the portal.
 pub(super) const PORTAL: &str = "/portal";
@@ -53,23 +54,6 @@ pub(super) fn page(billing: &Billing, title: &str, status: StatusCode, content: 
     PageOr::Page(Output::new(html_page(Some(billing), "", title, content)).status(status))
 }
 
-/// Renders a message about a successful action.
-pub(super) fn notice(text: &str) -> Markup {
-    html! { p.notice role="status" { (text) } }
-}
-
-/// Renders an error message.
-pub(super) fn alert(text: &str) -> Markup {
-    html! { p.alert role="alert" { (text) } }
-}
-
-/// Renders a time as a date, in UTC.
-pub(super) fn day(at: Timestamp) -> Markup {
-    let exact = at.to_rfc3339();
-    let day = exact.get(..10).unwrap_or(&exact);
-    html! { time datetime=(day) { (day) } }
-}
-
 /// Returns an amount for people, for example `29.00 USD`.
 pub(super) fn amount(minor: i64, currency: Currency) -> String {
     match Money::new(minor.into(), currency) {
@@ -100,16 +84,7 @@ pub(super) fn form_row(row: Row) -> Row {
 /// Refuses a form that a page of another origin has sent.
 ///
 /// # Errors
-/// `INVALID_ORIGIN` if the form comes from another origin; `MISSING_OR_NULL_ORIGIN` if the browser does not say.
+/// Those of [`ensure_trusted_form`].
 pub(super) fn ensure_own_form(cx: &Cx, billing: &Billing) -> Result<()> {
-    let own = billing.pages.base_url();
-    match cx.header(header::ORIGIN) {
-        Some(origin) if Some(origin) == own => Ok(()),
-        Some(_) => Err(Error::refused(Code::InvalidOrigin, "Invalid origin")),
-        None if cx.header("sec-fetch-site") == Some("same-origin") => Ok(()),
-        None => Err(Error::refused(
-            Code::MissingOrNullOrigin,
-            "Missing or null Origin",
-        )),
-    }
+    ensure_trusted_form(cx, |origin| billing.pages.base_url() == Some(origin))
 }

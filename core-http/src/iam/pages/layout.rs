@@ -1,6 +1,5 @@
 //! The layout that all pages share.
 
-use core_domain::kernel::Timestamp;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, html};
@@ -8,6 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::stylesheet;
 use crate::iam::config::Iam;
 use crate::kernel::{Html, Output, PageOr, SCRIPT_POLICY, form_policy};
+pub(super) use crate::kernel::{alert, day, moment, notice};
 
 /// Renders a page. The title is also its heading.
 pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Markup) -> Html {
@@ -76,28 +76,4 @@ pub(super) fn with_form_targets<'t>(
 /// Redirects the browser to a path of IAM.
 pub(super) fn redirect(iam: &Iam, path: &str) -> PageOr {
     PageOr::To(Output::new(iam.path(path)))
-}
-
-/// Renders a message about a successful action.
-pub(super) fn notice(text: &str) -> Markup {
-    html! { p.notice role="status" { (text) } }
-}
-
-/// Renders an error message about the whole form.
-pub(super) fn alert(text: &str) -> Markup {
-    html! { p.alert role="alert" { (text) } }
-}
-
-/// Renders a time as a date, in UTC.
-pub(super) fn day(at: Timestamp) -> Markup {
-    let exact = at.to_rfc3339();
-    let day = exact.get(..10).unwrap_or(&exact);
-    html! { time datetime=(day) { (day) } }
-}
-
-/// Renders a time with minutes, in UTC.
-pub(super) fn moment(at: Timestamp) -> Markup {
-    let exact = at.to_rfc3339();
-    let minute = exact.get(..16).unwrap_or(&exact).replace('T', " ");
-    html! { time datetime=(exact) { (minute) " UTC" } }
 }

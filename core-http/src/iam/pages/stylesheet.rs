@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use core_domain::access::PublicScope;
 use core_domain::kernel::Result;
-use http::StatusCode;
 
-use crate::kernel::{
-    Answer, AnswerKind, CSS, Cx, Endpoint, Input, Reply, asset_reply, get, version_of,
-};
+use crate::kernel::{Cx, Endpoint, Input, Stylesheet, get, version_of};
 
 const PATH: &str = "/assets/iam.css";
-const TEXT: &str = include_str!("iam.css");
+const TEXT: &str = concat!(
+    include_str!("../../kernel/answer/pages.css"),
+    include_str!("iam.css")
+);
 
 static VERSION: LazyLock<String> = LazyLock::new(|| version_of(TEXT));
 
@@ -29,18 +29,9 @@ pub(super) fn path() -> String {
     format!("{PATH}?v={}", *VERSION)
 }
 
-struct Stylesheet;
-
-impl Answer for Stylesheet {
-    fn kind() -> AnswerKind {
-        AnswerKind::other(Some(CSS)).with_etag()
-    }
-
-    fn reply(self, default: StatusCode) -> Result<Reply> {
-        Ok(asset_reply(default, CSS, TEXT, &VERSION))
-    }
-}
-
 async fn stylesheet(_: &Cx, _: PublicScope, _: Input) -> Result<Stylesheet> {
-    Ok(Stylesheet)
+    Ok(Stylesheet {
+        text: TEXT,
+        version: &VERSION,
+    })
 }

@@ -1,11 +1,11 @@
 //! Static files of pages. Each file is part of the program, and its URL changes with its content.
 
 use bytes::Bytes;
-use core_domain::kernel::hex;
+use core_domain::kernel::{Result, hex};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-use super::reply::{Content, Reply};
+use super::reply::{Answer, AnswerKind, Content, Reply};
 
 /// The content type of stylesheets.
 pub(crate) const CSS: &str = "text/css; charset=utf-8";
@@ -18,6 +18,25 @@ pub(crate) fn version_of(text: &str) -> String {
     let mut version = hex(&Sha256::digest(text));
     version.truncate(16);
     version
+}
+
+/// A stylesheet as a response. It has the variables and rules that all pages share, and those of one service.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stylesheet {
+    /// The text of the stylesheet.
+    pub(crate) text: &'static str,
+    /// The version of the text.
+    pub(crate) version: &'static str,
+}
+
+impl Answer for Stylesheet {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(Some(CSS)).with_etag()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        Ok(asset_reply(default, CSS, self.text, self.version))
+    }
 }
 
 /// Returns the response with the content of a file. Caches may use it for a day.

@@ -18,4 +18,5 @@ pub(super) mod jwk;
 pub(super) mod lists;
 pub(super) mod long_poll;
 pub(super) mod media;
+pub(super) mod page_parts;
 pub(super) mod reply;

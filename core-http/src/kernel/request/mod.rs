@@ -24,4 +24,5 @@ pub(super) mod idempotency_key;
 pub(super) mod input;
 pub(super) mod json;
 pub(super) mod media_types;
+pub(super) mod origin;
 pub(super) mod parse;

@@ -268,3 +268,17 @@ async fn the_portal_of_a_platform_without_a_customer_or_with_a_bad_return_addres
     }
     let _ = open("http://localhost:3000/x").await.expect(201);
 }
+
+#[tokio::test]
+async fn the_holder_of_a_link_cannot_choose_the_card_of_a_real_customer() {
+    let world = World::new();
+    let (platform, page) = owing(&world).await;
+    world.payments.pretend_to_be_stripe();
+    for form in ["action=pay&card=pm_card_visa", "action=confirm"] {
+        let refused = send_form(&world, &page, BILLING_ORIGIN, "", form).await;
+        assert_eq!(refused.status, 409, "{form}");
+    }
+    let path = format!("/payment-methods?platformId={platform}");
+    let methods = world.billing.get(&operator(), &path).await.expect(200);
+    assert_eq!(methods.json["data"], json!([]));
+}

@@ -1,7 +1,9 @@
 //! Events of the payment provider: what counts is the object there when the event is applied.
 
 use core_domain::billing::{Customer, CustomerQuery};
-use core_domain::port::{Close, OpKey, Payments};
+use core_domain::kernel::{Clock, Context};
+use core_domain::port::{Close, OpKey, Payments, ProviderEvent};
+use core_domain::use_case::billing::inbox::catch_up;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
@@ -138,4 +140,32 @@ async fn the_default_card_follows_the_provider() {
     assert!(default.is_string() && default != json!(first), "{default}");
     let _ = world.subscribe(&platform, "starter").await.expect(201);
     world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn a_missed_event_is_fetched_although_a_later_one_was_delivered() {
+    let world = World::new();
+    let (platform, invoice) = waiting(&world).await;
+    confirm(&world, &invoice).await;
+    let (customer, id) = (provider_customer(&world).await, &invoice["providerId"]);
+    let missed = ProviderEvent {
+        id: "evt_missed".to_owned(),
+        kind: "invoice.paid".to_owned(),
+        object_id: id.as_str().map(str::to_owned),
+        customer: Some(customer.clone()),
+        created_at: world.clock.now(),
+    };
+    world.payments.add_event(missed);
+    world.tick(2 * 60 * 60);
+    let body = event("evt_later", "customer.updated", &customer, &customer);
+    let later = send(&world, Some(VALID_SIGNATURE), body).await;
+    let _ = later.expect(200);
+    for expected in [1, 0] {
+        let cx = Context::system(world.app.entropy.clone());
+        let store = world.app.store.as_ref();
+        let fetched = catch_up(&cx, store, &world.billing_parts).await.unwrap();
+        assert_eq!(fetched, expected);
+        world.run_jobs().await;
+    }
+    assert_eq!(world.subscription_of(&platform).await["status"], "active");
 }

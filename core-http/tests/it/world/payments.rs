@@ -1,5 +1,6 @@
 //! A payment provider that fails on demand.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -34,6 +35,8 @@ pub(crate) struct FaultyPayments {
     ledger: Ledger,
     faults: Arc<Mutex<Vec<PaymentFault>>>,
     charges: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<ProviderEvent>>>,
+    is_stripe: Arc<AtomicBool>,
 }
 
 impl FaultyPayments {
@@ -44,12 +47,24 @@ impl FaultyPayments {
             ledger: Ledger::new(store, entropy, true),
             faults: Arc::default(),
             charges: Arc::default(),
+            events: Arc::default(),
+            is_stripe: Arc::default(),
         }
     }
 
     /// Makes the next charge fail.
     pub(crate) fn fail_next(&self, fault: PaymentFault) {
         self.faults.lock().unwrap().push(fault);
+    }
+
+    /// Adds an event to the list of the provider, as if its webhook had been missed.
+    pub(crate) fn add_event(&self, event: ProviderEvent) {
+        self.events.lock().unwrap().push(event);
+    }
+
+    /// States from now on that this is Stripe.
+    pub(crate) fn pretend_to_be_stripe(&self) {
+        self.is_stripe.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether the next call cannot reach the provider, and forgets that fault.
@@ -73,7 +88,10 @@ impl FaultyPayments {
 #[async_trait]
 impl Payments for FaultyPayments {
     fn provider(&self) -> PaymentProvider {
-        self.ledger.provider()
+        match self.is_stripe.load(Ordering::Relaxed) {
+            true => PaymentProvider::Stripe,
+            false => self.ledger.provider(),
+        }
     }
 
     fn is_live(&self) -> bool {
@@ -198,7 +216,9 @@ impl Payments for FaultyPayments {
     }
 
     async fn events_since(&self, since: Timestamp) -> Result<Vec<ProviderEvent>, PaymentsError> {
-        self.ledger.events_since(since).await
+        let events = self.events.lock().unwrap();
+        let later = events.iter().filter(|event| event.created_at >= since);
+        Ok(later.cloned().collect())
     }
 
     fn verify_webhook(
