@@ -400,6 +400,11 @@ async fn billing(
             options.portal_return_hosts.clone(),
             &secret.key("pages of billing"),
         ),
+        taxes: match &builder.taxes {
+            Some(taxes) => Arc::clone(taxes),
+            None => Arc::new(options.taxes()?),
+        },
+        issuer: options.issuer.clone(),
     };
     if billing.payments.is_live() && billing.clock == BillingClock::Test {
         return Err(SuiteError::Setting(ConfigError {

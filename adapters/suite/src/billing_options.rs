@@ -1,8 +1,9 @@
-//! The options of billing: the plans, and whether simulated payments are allowed.
+//! The options of billing: the plans, the issuer with its taxes, and whether simulated payments are allowed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use core_domain::billing::{PlanCatalog, PlanTerms};
+use core_domain::billing::{Country, Party, PlanCatalog, PlanTerms, TaxTable};
 use core_domain::kernel::duration_text;
 use core_domain::use_case::billing::clock::BillingClock;
 use core_http::gateway::ConfigError;
@@ -23,6 +24,14 @@ pub struct BillingOptions {
     pub test_clock: bool,
     /// The hosts that the customer portal may lead back to, for example `app.example.org`. Default: every host.
     pub portal_return_hosts: Vec<String>,
+    /// The issuer of invoices: `name`, `address` (`line1`, `line2`, `postalCode`, `city`, `state`, `country`), `email` and
+    /// `taxId`. Invoices keep it as it is when they become final. Default: none, and invoices name no issuer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<Party>,
+    /// The tax rates in basis points by the country of the customer, for example `DE = 1900`. Prices are net. A customer
+    /// in another country of this list than the issuer's who has a tax id owes the tax (reverse charge), and a customer
+    /// in a country outside of this list is not taxed. Needs an `issuer` with an address. Default: none, no taxes.
+    pub tax_rates: BTreeMap<Country, u32>,
     /// The plans, one for each tier. A change of a price, a limit or an included quantity needs a higher `version`.
     /// Default: the standard plans.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -36,6 +45,8 @@ impl Default for BillingOptions {
             tick_every: Duration::from_secs(10),
             test_clock: false,
             portal_return_hosts: Vec::new(),
+            issuer: None,
+            tax_rates: BTreeMap::new(),
             plans: Vec::new(),
         }
     }
@@ -50,7 +61,7 @@ impl BillingOptions {
         }
     }
 
-    /// Checks the plans and the interval.
+    /// Checks the plans, the taxes and the interval.
     ///
     /// # Errors
     /// [`ConfigError`] names the first invalid option.
@@ -61,7 +72,27 @@ impl BillingOptions {
                 problem: "must be greater than 0".to_owned(),
             });
         }
+        self.taxes()?;
         self.catalog().map(drop)
+    }
+
+    /// Returns the taxes.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a rate is too high, or there are rates without an issuer's country.
+    pub fn taxes(&self) -> Result<TaxTable, ConfigError> {
+        let issuer = self.issuer.as_ref();
+        if issuer.is_some_and(|issuer| issuer.name.is_none()) {
+            return Err(ConfigError {
+                setting: "billing.issuer.name",
+                problem: "is required, because invoices show it".to_owned(),
+            });
+        }
+        let home = issuer.and_then(Party::country).cloned();
+        TaxTable::new(home, &self.tax_rates).map_err(|error| ConfigError {
+            setting: "billing.tax_rates",
+            problem: error.to_string(),
+        })
     }
 
     /// Returns the plans.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use core_domain::kernel::{Clock, Entropy, Secret};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, Payments,
-    SiteArchives, Store, WebhookSender,
+    SiteArchives, Store, TaxCalculator, WebhookSender,
 };
 use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
@@ -39,6 +39,7 @@ pub struct SuiteBuilder {
     pub(crate) smtp: Option<String>,
     pub(crate) passkeys: Option<Arc<dyn Passkeys>>,
     pub(crate) payments: Option<Arc<dyn Payments>>,
+    pub(crate) taxes: Option<Arc<dyn TaxCalculator>>,
     #[cfg(feature = "stripe")]
     pub(crate) stripe: Option<crate::StripeAccount>,
     pub(crate) dns_resolver: Option<Arc<dyn DnsResolver>>,
@@ -84,6 +85,7 @@ impl Default for SuiteBuilder {
             smtp: None,
             passkeys: None,
             payments: None,
+            taxes: None,
             #[cfg(feature = "stripe")]
             stripe: None,
             dns_resolver: None,
@@ -202,6 +204,13 @@ impl SuiteBuilder {
     #[must_use]
     pub fn payments(mut self, payments: Arc<dyn Payments>) -> Self {
         self.payments = Some(payments);
+        self
+    }
+
+    /// Sets how invoices are taxed. Default: by `settings.billing.tax_rates`.
+    #[must_use]
+    pub fn taxes(mut self, taxes: Arc<dyn TaxCalculator>) -> Self {
+        self.taxes = Some(taxes);
         self
     }
 

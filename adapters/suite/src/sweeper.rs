@@ -332,7 +332,7 @@ mod tests {
     use std::time::Duration;
 
     use async_trait::async_trait;
-    use core_domain::billing::PlanCatalog;
+    use core_domain::billing::{PlanCatalog, TaxTable};
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
     use core_domain::kernel::{SessionId, StoreError, Timestamp};
     use core_domain::port::{Mode, UnitOfWork, Within};
@@ -403,6 +403,8 @@ mod tests {
                     clock: BillingClock::Store,
                     cipher: Cipher::new([1; 32], entropy.clone()),
                     pages: PageLinks::new(None, Vec::new(), b"a secret"),
+                    taxes: Arc::new(TaxTable::default()),
+                    issuer: None,
                 }),
                 entropy,
                 options,

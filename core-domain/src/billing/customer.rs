@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::money::{Currency, Money, MoneyError};
+use super::party::{Address, NewAddress, Party, TaxId};
 use super::payment_method::PaymentProvider;
 use crate::kernel::{
     CustomerId, Email, Name, OrganizationName, PlatformId, Timestamp, UserId, record,
@@ -25,6 +26,10 @@ pub struct Customer {
     pub email: Email,
     /// The name of the person or company. `null` if unknown.
     pub name: Option<Name>,
+    /// The postal address, which is on invoices and decides about taxes. `null` if unknown.
+    pub address: Option<Address>,
+    /// The number under which the customer is registered for tax. `null` if there is none.
+    pub tax_id: Option<TaxId>,
     /// The currency of the balance.
     pub currency: Currency,
     /// The amount that the customer owes beside open invoices, in minor units. Negative if the customer has paid in advance.
@@ -73,6 +78,8 @@ impl Customer {
             user_id: command.user_id,
             email: command.email,
             name: command.name.map(Into::into),
+            address: command.address.map(Into::into),
+            tax_id: command.tax_id,
             currency,
             balance: 0,
             credit_balance: 0,
@@ -120,6 +127,17 @@ impl Customer {
         is_number.then_some(position)
     }
 
+    /// Returns the details that an invoice keeps.
+    #[must_use]
+    pub fn party(&self) -> Party {
+        Party {
+            name: self.name.clone(),
+            email: Some(self.email.clone()),
+            address: self.address.clone(),
+            tax_id: self.tax_id.clone(),
+        }
+    }
+
     /// Returns the balance as an amount.
     ///
     /// # Errors
@@ -157,6 +175,25 @@ pub struct CreateCustomer {
     pub user_id: Option<UserId>,
     /// The name of the person or company. Default: none.
     pub name: Option<OrganizationName>,
+    /// The postal address, which is on invoices and decides about taxes. Default: none.
+    pub address: Option<NewAddress>,
+    /// The number under which the customer is registered for tax. Default: none.
+    pub tax_id: Option<TaxId>,
+}
+
+impl CreateCustomer {
+    /// Returns the command that creates a customer with an email address alone.
+    #[must_use]
+    pub const fn with_email(email: Email) -> Self {
+        Self {
+            email,
+            platform_id: None,
+            user_id: None,
+            name: None,
+            address: None,
+            tax_id: None,
+        }
+    }
 }
 
 update_command! {
@@ -169,6 +206,10 @@ update_command! {
         optional {
             /// The name of the person or company. `null` clears it.
             name: OrganizationName,
+            /// The postal address, which is on invoices and decides about taxes. `null` clears it.
+            address: NewAddress,
+            /// The number under which the customer is registered for tax. `null` clears it.
+            tax_id: TaxId,
         }
     }
 }
@@ -180,12 +221,7 @@ mod tests {
     #[test]
     fn invoices_are_numbered_from_one_and_begin_with_random_digits_of_the_customer() {
         let id = CustomerId::parse("0192f3ab-7c20-7d3e-9b4a-5f6c7d8e9f01").unwrap();
-        let command = CreateCustomer {
-            email: Email::parse("ada@example.org").unwrap(),
-            platform_id: None,
-            user_id: None,
-            name: None,
-        };
+        let command = CreateCustomer::with_email(Email::parse("ada@example.org").unwrap());
         let provider = PaymentProvider::Ledger;
         let now = Timestamp::EPOCH;
         let mut customer = Customer::create(id, command, Currency::USD, provider, now);

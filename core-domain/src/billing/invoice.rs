@@ -1,13 +1,17 @@
 //! Invoices and their lines (contract: "Invoice" and "State machines").
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
 use super::money::{Currency, Money, MoneyError};
+use super::party::Party;
 use super::payment_method::PaymentProvider;
 use super::plan::PlanTier;
 use super::settlement::Settlement;
+use super::tax::{LineTax, TaxRate, TaxTreatment};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few};
 use crate::kernel::{
@@ -81,6 +85,19 @@ text_enum! {
     }
 }
 
+impl LineType {
+    /// Returns whether a line corrects an earlier one, and thus is taxed at the rate of that one.
+    #[must_use]
+    pub const fn is_correction(self) -> bool {
+        matches!(self, Self::ProrationCredit | Self::UsageAdjustment)
+    }
+
+    /// Returns whether a line charges for a plan.
+    const fn is_plan(self) -> bool {
+        matches!(self, Self::Subscription | Self::ProrationCharge)
+    }
+}
+
 /// How the amount of a line was prorated: `fullAmount` times `secondsLeft` divided by `secondsTotal`, rounded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -128,6 +145,8 @@ pub struct InvoiceLine {
     pub period_end: Timestamp,
     /// How the amount was prorated. `null` if it was not.
     pub proration: Option<LineProration>,
+    /// The tax, which `amount` does not include.
+    pub tax: LineTax,
 }
 
 /// A part of a credit that was applied to an invoice.
@@ -139,6 +158,17 @@ pub struct AppliedCredit {
     /// The applied amount in minor units.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub amount: i64,
+}
+
+/// The tax of all lines of an invoice with one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaxSum {
+    /// The rate.
+    pub rate: TaxRate,
+    /// The sum of the lines without the tax.
+    pub net: Money,
+    /// The sum of the taxes of the lines.
+    pub tax: Money,
 }
 
 /// An invoice, without its lines.
@@ -207,6 +237,10 @@ pub struct Invoice {
     pub voided_at: Option<Timestamp>,
     /// When the invoice was written off. `null` if it was not.
     pub marked_uncollectible_at: Option<Timestamp>,
+    /// The issuer, as it was when the invoice became final. `null` if none was configured.
+    pub issuer: Option<Party>,
+    /// The details of the customer, as they were when the invoice became final.
+    pub customer: Party,
     /// The payment provider.
     pub provider: PaymentProvider,
     /// The id of the invoice at the provider. `null` until the provider has it.
@@ -251,6 +285,56 @@ impl Invoice {
             .collect()
     }
 
+    /// Taxes the lines at a rate. A line that corrects an earlier one keeps its own rate. Returns the tax of all lines.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] if an amount is too large.
+    pub fn tax_lines(&mut self, rate: TaxRate) -> Result<Money, MoneyError> {
+        let mut sum = Money::zero(self.currency);
+        for line in &mut self.lines {
+            if !line.kind.is_correction() {
+                line.tax.rate = rate;
+            }
+            let net = Money::new(line.amount.into(), self.currency)?;
+            let tax = line.tax.rate.on(net)?;
+            line.tax.amount = tax.minor();
+            sum = sum.plus(tax)?;
+        }
+        Ok(sum)
+    }
+
+    /// Returns the rate at which the plan is taxed: that of the last line that charges for a plan.
+    #[must_use]
+    pub fn plan_tax(&self) -> TaxRate {
+        let charges = self.lines.iter().filter(|line| line.kind.is_plan());
+        charges.last().map(|line| line.tax.rate).unwrap_or_default()
+    }
+
+    /// Returns the tax of each rate in minor units, in the order of the rates, and the amount that it is for.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] if a sum is too large.
+    pub fn taxes(&self) -> Result<Vec<TaxSum>, MoneyError> {
+        let mut sums = BTreeMap::new();
+        for line in &self.lines {
+            let rate = line.tax.rate;
+            let zero = Money::zero(self.currency);
+            let sum = sums.entry(rate).or_insert(TaxSum {
+                rate,
+                net: zero,
+                tax: zero,
+            });
+            sum.net = sum
+                .net
+                .plus(Money::new(line.amount.into(), self.currency)?)?;
+            sum.tax = sum
+                .tax
+                .plus(Money::new(line.tax.amount.into(), self.currency)?)?;
+        }
+        sums.retain(|rate, _| rate.treatment() != TaxTreatment::Untaxed);
+        Ok(sums.into_values().collect())
+    }
+
     /// Sets the amounts of a final invoice.
     pub fn set_amounts(&mut self, settlement: &Settlement, tax: Money) {
         self.subtotal = settlement.subtotal.minor();
@@ -267,6 +351,7 @@ impl Invoice {
     #[must_use]
     pub fn adds_up(&self) -> bool {
         let lines: i128 = self.lines.iter().map(|line| i128::from(line.amount)).sum();
+        let taxes = self.lines.iter().map(|line| i128::from(line.tax.amount));
         let [subtotal, total, due] = [self.subtotal, self.total, self.amount_due].map(i128::from);
         let [discount, tax] = [self.discount_total, self.tax_total].map(i128::from);
         let [credits, balance] = [self.credits_applied, self.balance_applied].map(i128::from);
@@ -276,6 +361,7 @@ impl Invoice {
             _ => remaining == 0,
         };
         subtotal == lines
+            && tax == taxes.sum::<i128>()
             && total == subtotal - discount + tax
             && due == total - credits - balance
             && due >= 0

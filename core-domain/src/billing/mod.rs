@@ -24,6 +24,7 @@ mod metric;
 mod money;
 mod operation;
 mod overview;
+mod party;
 mod payment_attempt;
 mod payment_method;
 mod plan;
@@ -33,6 +34,7 @@ mod proration;
 mod received_event;
 mod settlement;
 mod subscription;
+mod tax;
 mod test_clock;
 mod unit_price;
 pub mod usage;
@@ -48,7 +50,7 @@ pub use day::{Day, DayError};
 pub use feed_cursor::{FeedCursor, FeedCursorQuery};
 pub use invoice::{
     AppliedCredit, BillingReason, Invoice, InvoiceEvent, InvoiceLine, InvoiceQuery, InvoiceStatus,
-    LineProration, LineType,
+    LineProration, LineType, TaxSum,
 };
 pub use journal::{
     Account, CreditSource, Entry, EntryKind, JournalError, Posting, TrialBalance, Turnover,
@@ -68,6 +70,7 @@ pub use operation::{
     TIME_TO_PAY,
 };
 pub use overview::{InvoiceSum, Overview, WebhookState};
+pub use party::{Address, Country, NewAddress, Party, TaxId};
 pub use payment_attempt::{
     AttemptEvent, AttemptStatus, PaymentAttempt, PaymentAttemptQuery, collection_ends_at,
     next_attempt_after,
@@ -85,5 +88,6 @@ pub use settlement::{Bill, Settlement};
 pub use subscription::{
     PendingChange, Price, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
 };
+pub use tax::{LineTax, REVERSE_CHARGE_NOTE, TaxError, TaxRate, TaxTable, TaxTreatment};
 pub use test_clock::{TestClock, TestClockQuery};
 pub use unit_price::{UnitPrice, UnitPriceError};

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::calendar::{Anchor, Interval, Period};
 use super::change::Recurring;
+use super::invoice::Invoice;
 use super::money::{Currency, Money, MoneyError};
 use super::operation::TIME_TO_PAY;
 use super::payment_method::PaymentProvider;
 use super::plan::{PlanTerms, PlanTier};
+use super::tax::TaxRate;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 use crate::kernel::{
@@ -172,6 +174,9 @@ pub struct Subscription {
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub billed_amount: i64,
+    /// The rate at which that amount was taxed.
+    #[serde(skip)]
+    pub billed_tax: TaxRate,
     /// When the price was last changed. A preview that is older is no longer valid.
     #[serde(skip)]
     pub price_changed_at: Timestamp,
@@ -259,6 +264,12 @@ impl Subscription {
     /// [`MoneyError::TooLarge`] if the stored amount is too large.
     pub fn billed_money(&self) -> Result<Money, MoneyError> {
         Money::new(self.billed_amount.into(), self.currency)
+    }
+
+    /// Records that an invoice for the plan has been settled: the amount of the period, and the rate at which it was taxed.
+    pub fn set_billed(&mut self, amount: i64, invoice: &Invoice) {
+        self.billed_amount = amount;
+        self.billed_tax = invoice.plan_tax();
     }
 
     /// Sets the price. Does not change the period.

@@ -17,6 +17,7 @@ mod password;
 mod payments;
 mod rate_limiter;
 mod store;
+mod tax_calculator;
 mod webhook_sender;
 
 #[cfg(any(test, feature = "testing"))]
@@ -70,6 +71,7 @@ pub use store::{
     Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store,
     UnitOfWork, Within, Work, transact, transact_if, transact_in,
 };
+pub use tax_calculator::TaxCalculator;
 pub use webhook_sender::{
     MAX_SEND_DURATION, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
 };

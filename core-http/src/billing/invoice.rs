@@ -81,7 +81,7 @@ async fn show(
         return Err(Error::NotFound(Invoice::KIND));
     }
     if cx.asks_for_page() {
-        return Ok(JsonOrPage::Page(document_page(&billing, &found, &scope)));
+        return Ok(JsonOrPage::Page(document_page(&billing, &found)?));
     }
     let detail = InvoiceDetail::of(&billing, &found);
     Ok(JsonOrPage::Json(Versioned::of(&found, detail)))

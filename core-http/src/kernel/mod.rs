@@ -50,7 +50,7 @@ pub use answer::lists::{
 pub use answer::long_poll::{Wait, WaitQuery};
 pub use answer::media::{
     Event, EventStream, Html, JsonOrEvents, JsonOrPage, Media, MediaStream, PageOr, Redirect,
-    RedirectOr,
+    RedirectOr, StandalonePage,
 };
 pub(crate) use answer::media::{SCRIPT_POLICY, form_policy};
 pub(crate) use answer::page_parts::{alert, day, moment, notice};

@@ -131,6 +131,7 @@ table! {
         currency: Code,
         terms: Json,
         billed: Json,
+        tax: Opt<Json>,
         is_invoice_due: Bool,
         has_late_usage: Bool,
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::billing::{
-    Currency, Metric, MoneyError, Period, PlanTier, Subscription, SubscriptionStatus,
+    Currency, Metric, MoneyError, Period, PlanTier, Subscription, SubscriptionStatus, TaxRate,
 };
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few};
@@ -130,6 +130,8 @@ pub struct UsagePeriod {
     /// The invoiced usage of each metric, adjustments included. Empty until the period is closed.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub billed: Vec<BilledMetric>,
+    /// The rate at which the usage is taxed, also that of late events. `None` until it is invoiced.
+    pub tax: Option<TaxRate>,
     /// `true` if the period is closed and its amounts are on no invoice yet.
     pub is_invoice_due: bool,
     /// `true` if the period is closed, and events arrived after that which are not invoiced.
@@ -164,6 +166,7 @@ impl UsagePeriod {
             currency,
             terms: Vec::new(),
             billed: Vec::new(),
+            tax: None,
             is_invoice_due: false,
             has_late_usage: false,
         }

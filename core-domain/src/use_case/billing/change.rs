@@ -123,7 +123,7 @@ pub struct ChangePreview {
     pub balance_applied: i64,
     /// The amount that would be charged now, in minor units.
     pub amount_due_now: i64,
-    /// The recurring amount of the next invoice, in minor units.
+    /// The recurring amount of the next invoice with its tax, in minor units.
     pub next_invoice_amount: i64,
     /// When the next invoice is made.
     pub next_invoice_at: Timestamp,
@@ -181,6 +181,8 @@ pub async fn preview(
     if restarts {
         after.restart_period(now)?;
     }
+    let net = after.recurring()?.amount;
+    let next_amount = net.plus(billing.taxes.rate(&book.customer.party()).on(net)?)?;
     Ok(ChangePreview {
         subscription_id: seen.id.clone(),
         current_tier: seen.tier,
@@ -204,7 +206,7 @@ pub async fn preview(
         credits_applied: invoice.credits_applied,
         balance_applied: invoice.balance_applied,
         amount_due_now: invoice.amount_due,
-        next_invoice_amount: after.amount,
+        next_invoice_amount: next_amount.minor(),
         next_invoice_at: after.current_period_end,
         period_start: seen.current_period_start,
         period_end: seen.current_period_end,
@@ -389,7 +391,7 @@ pub(super) async fn change(
             ..stored
         });
     }
-    payment::set_paid_price(&mut next, &price, now)?;
+    payment::set_paid_price(&mut next, &price, &invoice, now)?;
     if !is_upgrade {
         next.upgraded_at = None;
     }

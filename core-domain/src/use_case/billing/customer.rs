@@ -94,10 +94,8 @@ pub async fn ensure_of_platform(
         Error::invalid("billingEmail", "required", message)
     })?;
     let command = CreateCustomer {
-        email,
         platform_id: Some(scope.platform_id().clone()),
-        user_id: None,
-        name: None,
+        ..CreateCustomer::with_email(email)
     };
     let customer = insert(cx, scope, uow, billing, command).await?;
     Ok(scope.with_customer(customer))
@@ -119,11 +117,10 @@ pub(super) async fn ensure_of_user(
         return Ok(known.id.clone());
     }
     let email = iam::user::email_of(uow, user).await?;
+    let email = email.ok_or(Error::NotFound("user"))?;
     let command = CreateCustomer {
-        email: email.ok_or(Error::NotFound("user"))?,
-        platform_id: None,
         user_id: Some(user.clone()),
-        name: None,
+        ..CreateCustomer::with_email(email)
     };
     let customer = insert(cx, scope, uow, billing, command).await?;
     Ok(customer.id.clone())

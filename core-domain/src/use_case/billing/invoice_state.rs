@@ -79,6 +79,8 @@ async fn settle(
         paid_at: None,
         voided_at: None,
         marked_uncollectible_at: None,
+        issuer: billing.issuer.clone(),
+        customer: customer.party(),
         provider: customer.provider,
         provider_id: None,
         created_at: now,
@@ -89,17 +91,19 @@ async fn settle(
         closing_since: None,
         contradiction: None,
     };
+    let rate = billing.taxes.rate(&invoice.customer);
+    let tax = invoice.tax_lines(rate)?;
     let amounts = invoice.line_amounts()?;
     let bill = Bill {
         lines: &amounts,
         discount: nothing,
-        tax: nothing,
+        tax,
         credits: &left,
         balance: customer.balance()?,
         minimum: billing.minimum_charge(customer.currency),
     };
     let settlement = bill.settle()?;
-    invoice.set_amounts(&settlement, nothing);
+    invoice.set_amounts(&settlement, tax);
     Ok(SettledInvoice {
         invoice,
         credits,

@@ -45,7 +45,7 @@ pub async fn generate(
         if waits(&subscription) {
             continue;
         }
-        let usage = pending_lines(cx, uow, billing, &subscription.id, now).await?;
+        let usage = pending_lines(cx, uow, billing, &subscription.id, &book).await?;
         if !usage.lines.is_empty() {
             pending.push((subscription, usage));
         }

@@ -54,9 +54,9 @@ mod usage_period;
 
 use std::sync::Arc;
 
-use crate::billing::{Currency, Money, MoneyError, PlanCatalog};
+use crate::billing::{Currency, Money, MoneyError, Party, PlanCatalog, TaxRate, TaxTable};
 use crate::kernel::{Cipher, Error, Result, Timestamp};
-use crate::port::{Payments, UnitOfWork};
+use crate::port::{Payments, TaxCalculator, UnitOfWork};
 use clock::BillingClock;
 use page_links::PageLinks;
 
@@ -73,6 +73,10 @@ pub struct Billing {
     pub cipher: Cipher,
     /// The addresses of the pages.
     pub pages: PageLinks,
+    /// The taxes on invoices.
+    pub taxes: Arc<dyn TaxCalculator>,
+    /// The issuer of invoices. `None` if none is configured.
+    pub issuer: Option<Party>,
 }
 
 impl Billing {
@@ -94,6 +98,12 @@ impl Billing {
     #[must_use]
     pub fn minimum_charge(&self, currency: Currency) -> Money {
         Money::of_price(MINIMUM_CHARGE, currency)
+    }
+}
+
+impl TaxCalculator for TaxTable {
+    fn rate(&self, customer: &Party) -> TaxRate {
+        self.rate(customer)
     }
 }
 

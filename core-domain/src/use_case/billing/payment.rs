@@ -155,6 +155,7 @@ pub(super) async fn undo_creation(
 pub(super) fn set_paid_price(
     subscription: &mut Subscription,
     price: &PaidPrice<'_>,
+    invoice: &Invoice,
     now: Timestamp,
 ) -> Result<()> {
     let terms = Price {
@@ -164,7 +165,7 @@ pub(super) fn set_paid_price(
     };
     subscription.set_price(&terms, price.at)?;
     subscription.keep();
-    subscription.billed_amount = price.billed.minor();
+    subscription.set_billed(price.billed.minor(), invoice);
     subscription.upgraded_at = Some(now);
     if price.restarts_period {
         subscription.restart_period(price.at)?;
@@ -259,7 +260,7 @@ impl<'a> Payment<'a> {
             restarts_period: operation.restarts_period,
         };
         let mut next = seen.edit();
-        set_paid_price(&mut next, &price, self.book.now)?;
+        set_paid_price(&mut next, &price, &self.invoice, self.book.now)?;
         let (cx, scope) = (self.cx, &self.scope);
         subscription_state::replace(
             &cx.without_conditions(),
@@ -294,7 +295,7 @@ impl<'a> Payment<'a> {
     ) -> Result<()> {
         let mut next = seen.edit();
         next.restart_period(operation.at)?;
-        next.billed_amount = operation.billed_amount;
+        next.set_billed(operation.billed_amount, &self.invoice);
         self.apply(uow, seen, next, SubscriptionEvent::Pay).await?;
         self.invoice_usage(uow).await
     }
@@ -307,7 +308,7 @@ impl<'a> Payment<'a> {
     ) -> Result<()> {
         let mut next = seen.edit();
         if seen.status == SubscriptionStatus::Incomplete {
-            next.billed_amount = next.amount;
+            next.set_billed(next.amount, &self.invoice);
         }
         next.unpaid_since = None;
         self.apply(uow, seen, next, SubscriptionEvent::Pay).await

@@ -5,7 +5,9 @@ use super::book::CustomerBook;
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::plan;
 use crate::access::SystemScope;
-use crate::billing::{BillingReason, Invoice, InvoiceLine, LineType, PlanTerms, Subscription};
+use crate::billing::{
+    BillingReason, Invoice, InvoiceLine, LineTax, LineType, PlanTerms, Subscription,
+};
 use crate::kernel::{Context, InvoiceLineId, Result, Stored};
 use crate::port::UnitOfWork;
 
@@ -30,6 +32,7 @@ pub(super) fn period_line(
         period_start: subscription.current_period_start,
         period_end: subscription.current_period_end,
         proration: None,
+        tax: LineTax::default(),
     }
 }
 
@@ -69,6 +72,6 @@ pub(super) async fn invoice_period(
     let scope = &SystemScope::new();
     let invoice = invoice_state::finalize(cx, scope, uow, billing, book, new).await?;
     next.latest_invoice_id = Some(invoice.id.clone());
-    next.billed_amount = next.amount;
+    next.set_billed(next.amount, &invoice);
     Ok((next, invoice))
 }

@@ -3,8 +3,8 @@
 
 use super::{Billing, plan};
 use crate::billing::{
-    Interval, InvoiceLine, LineProration, LineType, Money, PlanTerms, PlannedChange, Price,
-    Proration, Subscription,
+    Interval, InvoiceLine, LineProration, LineTax, LineType, Money, PlanTerms, PlannedChange,
+    Price, Proration, Subscription,
 };
 use crate::kernel::{Code, Context, Error, InvoiceLineId, Result, Timestamp};
 use crate::port::UnitOfWork;
@@ -106,6 +106,10 @@ pub(super) fn credit_line(
         description: format!("Unused time of the {} plan", terms.name),
         unit_amount_decimal: billed.minor().to_string(),
         proration: Some(proration_of(rest, billed)),
+        tax: LineTax {
+            rate: seen.billed_tax,
+            amount: 0,
+        },
         ..line(cx, seen, terms, LineType::ProrationCredit, amount, at)
     }))
 }
@@ -178,5 +182,6 @@ fn line(
         period_start: at,
         period_end: seen.current_period_end,
         proration: None,
+        tax: LineTax::default(),
     }
 }

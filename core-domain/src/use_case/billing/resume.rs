@@ -76,7 +76,7 @@ async fn begin(
     let invoice = invoice_state::finalize(cx, scope, uow, billing, &mut book, new).await?;
     next.latest_invoice_id = Some(invoice.id.clone());
     if invoice.amount_due == 0 {
-        next.billed_amount = next.amount;
+        next.set_billed(next.amount, &invoice);
         let event = SubscriptionEvent::Pay;
         subscription_state::apply(cx, scope, uow, &book, &seen, next, event).await?;
         book.store(uow).await?;

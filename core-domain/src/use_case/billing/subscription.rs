@@ -18,7 +18,7 @@ use crate::access::{
 };
 use crate::billing::{
     BillingReason, Customer, Interval, Money, OperationKind, PlanTerms, PlanTier, Price,
-    Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
+    Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus, TaxRate,
 };
 use crate::kernel::{
     Code, Context, Email, Error, InvoiceId, Machine, PlatformId, Record, Result, Stored,
@@ -215,6 +215,7 @@ fn new_subscription(
         updated_at: now,
         plan_version: price.terms.version,
         billed_amount: 0,
+        billed_tax: TaxRate::UNTAXED,
         price_changed_at: start,
         upgraded_at: None,
         pending_plan_version: None,
@@ -267,7 +268,7 @@ async fn invoice_first(
     subscription.latest_invoice_id = Some(invoice.id.clone());
     if invoice.amount_due == 0 {
         subscription.status = SubscriptionEvent::Pay.next(subscription.status)?;
-        subscription.billed_amount = subscription.amount;
+        subscription.set_billed(subscription.amount, &invoice);
     }
     let stored = subscription_state::insert(cx, scope, uow, book, subscription).await?;
     Ok(PendingCharge {

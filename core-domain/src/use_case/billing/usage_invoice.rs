@@ -105,7 +105,7 @@ pub(super) async fn invoice(
     if waits(subscription) {
         return Ok(());
     }
-    let pending = pending_lines(cx, uow, billing, &subscription.id, book.now).await?;
+    let pending = pending_lines(cx, uow, billing, &subscription.id, book).await?;
     let Some(period) = span(&pending.lines) else {
         return Ok(());
     };

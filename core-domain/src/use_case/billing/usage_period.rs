@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use super::Billing;
+use super::book::CustomerBook;
 use crate::access::{unaudited, unowned_records};
 use crate::billing::usage::{
     PricedUsage, RenewingTerm, UsagePeriod, UsagePeriodEvent, UsagePeriodQuery, UsagePeriodStatus,
     UsageTerms, UsageTotal,
 };
 use crate::billing::{
-    InvoiceLine, LineType, Metric, Money, Period, Subscription, SubscriptionQuery,
+    InvoiceLine, LineTax, LineType, Metric, Money, Period, Subscription, SubscriptionQuery, TaxRate,
 };
 use crate::kernel::{
     Context, Error, InvoiceId, InvoiceLineId, Machine, Result, Stored, SubscriptionId, Timestamp,
@@ -227,8 +228,8 @@ pub(super) struct PendingUsage {
     changes: Vec<(Stored<UsagePeriod>, UsagePeriod)>,
 }
 
-/// Returns the lines, dated at an instant, for the closed usage of a subscription that is not invoiced, and for usage that was reported after
-/// its period had been closed, oldest first. Changes nothing.
+/// Returns the lines for the closed usage of a subscription of the book's customer that is not invoiced, and for usage that
+/// was reported after its period had been closed, oldest first. Changes nothing.
 ///
 /// # Errors
 /// `INTERNAL_ERROR` if the terms of a plan are missing or an amount is too large.
@@ -237,8 +238,9 @@ pub(super) async fn pending_lines(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     subscription: &SubscriptionId,
-    now: Timestamp,
+    book: &CustomerBook,
 ) -> Result<PendingUsage> {
+    let (now, present_rate) = (book.now, billing.taxes.rate(&book.customer.party()));
     let mut periods = BTreeMap::new();
     for query in [
         UsagePeriodQuery::InvoiceDueOf(subscription.clone()),
@@ -259,6 +261,7 @@ pub(super) async fn pending_lines(
     };
     for seen in periods.into_values() {
         let mut next = seen.edit();
+        let tax = *next.tax.get_or_insert(present_rate);
         let usage = usage_with_prices(uow, billing, &seen).await?;
         for usage in usage {
             if seen.is_invoice_due {
@@ -271,6 +274,7 @@ pub(super) async fn pending_lines(
                     kind: LineType::Usage,
                     amount: Money::new(amount.into(), seen.currency)?,
                     quantity: billed.map_or(0, |billed| billed.overage),
+                    tax,
                 };
                 pending.lines.extend(of_period.line(cx, &seen, &usage, now));
             }
@@ -285,6 +289,7 @@ pub(super) async fn pending_lines(
                     quantity: usage
                         .quantity
                         .abs_diff(known.map_or(0, |billed| billed.quantity)),
+                    tax,
                 };
                 pending
                     .lines
@@ -299,11 +304,12 @@ pub(super) async fn pending_lines(
     Ok(pending)
 }
 
-/// The amount and the quantity of a line for usage.
+/// The amount, the quantity and the tax of a line for usage.
 struct UsageLine {
     kind: LineType,
     amount: Money,
     quantity: u64,
+    tax: TaxRate,
 }
 
 impl UsageLine {
@@ -330,6 +336,10 @@ impl UsageLine {
             period_start: period.period_start,
             period_end: period.period_end,
             proration: None,
+            tax: LineTax {
+                rate: self.tax,
+                amount: 0,
+            },
         })
     }
 }

@@ -20,7 +20,7 @@ impl ErrorPages for BillingErrorPages {
             }
             p.hint { "Request " code { (request_id) } }
         };
-        html_page(None, "", title, &content)
+        html_page(None, title, &content)
     }
 }
 
@@ -38,7 +38,11 @@ fn words(status: StatusCode) -> (&'static str, &'static str) {
             "Not allowed",
             "The request did not come from one of our pages.",
         ),
-        404 => ("Not found", "This page does not exist."),
+        404 => (
+            "This link does not work",
+            "It is incomplete, was used before, or has expired. Open the page again from the application or the mail \
+             that led you here.",
+        ),
         409 => ("Not possible", "This is no longer possible."),
         429 => (
             "Too many attempts",

@@ -4,10 +4,12 @@ use core_domain::billing::{Currency, Money};
 use core_domain::kernel::{Code, Result};
 use core_domain::use_case::billing::Billing;
 use http::StatusCode;
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::stylesheet;
-use crate::kernel::{Cx, ErrorStyle, Html, Output, PageOr, Row, ensure_trusted_form};
+use crate::kernel::{
+    Cx, ErrorStyle, Html, Output, PageOr, Row, StandalonePage, ensure_trusted_form,
+};
 pub(super) use crate::kernel::{alert, day, notice};
 
 /// The path of the portal.
@@ -16,16 +18,31 @@ pub(super) const PORTAL: &str = "/portal";
 /// The path of all forms of the portal.
 pub(super) const FORMS: &str = "/portal/forms";
 
-/// Renders a page. The title is also its heading. `base` is the address of the billing service, empty for a page that is
-/// reached there.
-pub(super) fn html_page(
+/// Renders a page that is reached at the address of the billing service. The title is also its heading.
+pub(super) fn html_page(billing: Option<&Billing>, title: &str, content: &Markup) -> Html {
+    let style = html! { link rel="stylesheet" href=(stylesheet::path()); };
+    Html(document_with(billing, &style, title, content).into_string())
+}
+
+/// Renders a page that contains its stylesheet. The title is also its heading.
+pub(super) fn standalone_page(billing: &Billing, title: &str, content: &Markup) -> StandalonePage {
+    // The stylesheet contains no characters that would have to be escaped in this element.
+    let style = html! { style { (PreEscaped(stylesheet::TEXT)) } };
+    let html = document_with(Some(billing), &style, title, content).into_string();
+    StandalonePage {
+        html,
+        style: stylesheet::TEXT,
+    }
+}
+
+fn document_with(
     billing: Option<&Billing>,
-    base: &str,
+    style: &Markup,
     title: &str,
     content: &Markup,
-) -> Html {
+) -> Markup {
     let is_simulated = billing.is_some_and(|billing| !billing.payments.is_live());
-    let page = html! {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -33,11 +50,11 @@ pub(super) fn html_page(
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " \u{2013} Platform Control" }
-                link rel="stylesheet" href={ (base) (stylesheet::path()) };
+                (style)
             }
             body {
                 @if is_simulated {
-                    p.simulated role="note" { "Test mode: no real money moves." }
+                    aside.simulated { p { "Test mode: no real money moves." } }
                 }
                 main {
                     h1 { (title) }
@@ -45,13 +62,12 @@ pub(super) fn html_page(
                 }
             }
         }
-    };
-    Html(page.into_string())
+    }
 }
 
 /// Returns a page with this status.
 pub(super) fn page(billing: &Billing, title: &str, status: StatusCode, content: &Markup) -> PageOr {
-    PageOr::Page(Output::new(html_page(Some(billing), "", title, content)).status(status))
+    PageOr::Page(Output::new(html_page(Some(billing), title, content)).status(status))
 }
 
 /// Returns an amount for people, for example `29.00 USD`.
@@ -65,6 +81,27 @@ pub(super) fn amount(minor: i64, currency: Currency) -> String {
 /// Returns a word for people, for example `past due` for `past_due`.
 pub(super) fn words(word: &str) -> String {
     word.replace('_', " ")
+}
+
+/// Returns a word for people that begins with a capital letter, for example `Past due` for `past_due`.
+pub(super) fn capital_words(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    let rest = words(letters.as_str());
+    first.into_iter().chain(rest.chars()).collect()
+}
+
+/// Returns a number with its digits in groups of three, for example `1,000,000`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 2);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Configures the row of a page.

@@ -75,7 +75,7 @@ async fn show(
     input: Input<(String,)>,
 ) -> Result<PageOr> {
     let payable = pay::find(cx.app.store.as_ref(), &billing, &input.path.0).await?;
-    Ok(render(&billing, &payable, StatusCode::OK, None))
+    render(&billing, &payable, StatusCode::OK, None)
 }
 
 fn render(
@@ -83,23 +83,23 @@ fn render(
     payable: &PayableInvoice,
     status: StatusCode,
     problem: Option<&str>,
-) -> PageOr {
+) -> Result<PageOr> {
     let invoice = &payable.invoice;
     let content = html! {
         @if let Some(problem) = problem { (alert(problem)) }
-        @if payable.is_payable() { (form(billing, payable)) }
+        @if payable.is_payable() { (form(billing, payable, problem.is_some())) }
         @else { (notice("Nothing has to be paid.")) }
-        (document(invoice, &payable.customer))
+        (document(invoice)?)
     };
-    page(billing, &title(invoice), status, &content)
+    Ok(page(billing, &title(invoice), status, &content))
 }
 
-fn form(billing: &Billing, payable: &PayableInvoice) -> Markup {
+fn form(billing: &Billing, payable: &PayableInvoice, has_problem: bool) -> Markup {
     let is_simulated = billing.payments.provider() == PaymentProvider::Ledger;
     let has_method = payable.customer.default_payment_method_id.is_some();
     html! {
         @if payable.needs_confirmation {
-            p { "The owner of the card must confirm the last charge." }
+            @if !has_problem { p { "The owner of the card must confirm the last charge." } }
             @if is_simulated {
                 form method="post" { button type="submit" name="action" value="confirm" { "Confirm the charge" } }
             }
@@ -162,7 +162,7 @@ async fn submit(
     };
     let problem = problem_of(&error).ok_or(error)?;
     let payable = pay::find(store, &billing, &input.path.0).await?;
-    Ok(render(&billing, &payable, problem.0, Some(&problem.1)))
+    render(&billing, &payable, problem.0, Some(&problem.1))
 }
 
 /// Returns the status and the message of an error that a page shows. Returns `None` for errors with pages of their own.

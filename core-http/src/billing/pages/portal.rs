@@ -101,6 +101,7 @@ pub(super) struct PortalQuery {
 pub(super) enum Notice {
     PlanChanged,
     Cancelled,
+    Ended,
     Kept,
     CardAdded,
     CardChosen,
@@ -113,6 +114,7 @@ impl Notice {
         match self {
             Self::PlanChanged => "plan-changed",
             Self::Cancelled => "cancelled",
+            Self::Ended => "ended",
             Self::Kept => "kept",
             Self::CardAdded => "card-added",
             Self::CardChosen => "card-chosen",
@@ -124,6 +126,7 @@ impl Notice {
         match self {
             Self::PlanChanged => "The plan was changed, or will change with the next period.",
             Self::Cancelled => "The subscription ends with the current period.",
+            Self::Ended => "The subscription has ended.",
             Self::Kept => "The subscription goes on as before.",
             Self::CardAdded => "The card was added.",
             Self::CardChosen => "The card is now the default.",
@@ -168,6 +171,7 @@ pub(super) async fn render(
         return_url: &scope.session().return_url,
         content: &content,
         methods: methods.as_deref().unwrap_or_default(),
+        chosen: query,
     };
     let shown = html! {
         @if let Some(notice_) = query.notice { (notice(notice_.text())) }

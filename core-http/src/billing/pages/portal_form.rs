@@ -115,14 +115,17 @@ async fn make(cx: &Cx, billing: &Billing, scope: &PortalScope, form: PortalForm)
         }
         PortalAction::Cancel => {
             let own = &scope.billing();
-            transact(store, |uow, _| {
+            let cancelled = transact(store, |uow, _| {
                 Box::pin(async move {
                     let command = CancelSubscription::default();
                     cancellation::cancel_of_platform(cx, own, uow, billing, command).await
                 })
             })
             .await?;
-            Ok(Notice::Cancelled)
+            Ok(match cancelled.status.is_live() {
+                true => Notice::Cancelled,
+                false => Notice::Ended,
+            })
         }
         PortalAction::Add => {
             portal::add_card(cx, store, billing, customer, method()?).await?;

@@ -2,7 +2,8 @@
 
 use core_domain::billing::usage::{MeteredUsage, UsageSnapshot};
 use core_domain::billing::{
-    Customer, Interval, Invoice, PaymentMethod, PaymentProvider, Subscription, SubscriptionStatus,
+    Customer, Interval, Invoice, Metric, PaymentMethod, PaymentProvider, Subscription,
+    SubscriptionStatus,
 };
 use core_domain::kernel::{Error, Result, Stored};
 use core_domain::registry::Tier;
@@ -10,8 +11,9 @@ use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::change::{ChangePreview, EffectiveAt};
 use maud::{Markup, html};
 
-use super::layout::{FORMS, PORTAL, alert, amount, day, words};
+use super::layout::{FORMS, PORTAL, alert, amount, capital_words, day, grouped};
 use super::pay::TEST_CARDS;
+use super::portal::PortalQuery;
 
 /// The records that the portal shows.
 pub(super) struct Content {
@@ -36,12 +38,14 @@ pub(super) struct PortalView<'a> {
     pub(super) return_url: &'a str,
     pub(super) content: &'a Content,
     pub(super) methods: &'a [PaymentMethod],
+    /// The plan and the period that the customer has chosen to see their cost.
+    pub(super) chosen: PortalQuery,
 }
 
 impl PortalView<'_> {
     pub(super) fn render(&self) -> Markup {
         html! {
-            p { a href=(self.return_url) rel="noreferrer" { "Back" } }
+            p.no-print { a href=(self.return_url) rel="noreferrer" { "Back" } }
             p.hint { (self.customer.email.as_str()) }
             (self.plan())
             (self.usage())
@@ -58,39 +62,51 @@ impl PortalView<'_> {
         html! {
             h2 { "Plan" }
             dl {
-                dt { "Plan" } dd { (words(subscription.tier.as_str())) ", " (price) " per " (subscription.interval) }
-                dt { "Status" } dd { (words(subscription.status.as_str())) }
+                dt { "Plan" } dd { (capital_words(subscription.tier.as_str())) ", " (price) " per " (subscription.interval) }
+                dt { "Status" } dd { (capital_words(subscription.status.as_str())) }
                 dt { "Current period" }
                 dd { (day(subscription.current_period_start)) " to " (day(subscription.current_period_end)) }
                 @if let Some(change) = &subscription.pending_change {
-                    dt { "Planned" } dd { (words(change.tier.as_str())) " from " (day(change.effective_at)) }
+                    dt { "Planned" } dd { (capital_words(change.tier.as_str())) " from " (day(change.effective_at)) }
                 }
                 @if let Some(at) = subscription.cancel_at { dt { "Ends" } dd { (day(at)) } }
             }
-            @if let Some(preview) = &self.content.preview { (preview_part(preview)) }
-            @if is_changeable(subscription) { (self.plan_form(subscription.tier.as_str())) }
+            @if let Some(preview) = &self.content.preview {
+                (preview_part(preview, self.interval(subscription)))
+            }
+            @if is_changeable(subscription) { (self.plan_form(subscription)) }
             form.row method="post" action=(FORMS) {
                 @if subscription.cancel_at_period_end || subscription.pending_change.is_some() {
                     button.quiet type="submit" name="action" value="keep" { "Keep the current plan" }
+                } @else if is_changeable(subscription) {
+                    button.quiet type="submit" name="action" value="cancel" { "Cancel at the end of the period" }
                 } @else {
-                    button.quiet type="submit" name="action" value="cancel" { "Cancel with the end of the period" }
+                    button.quiet type="submit" name="action" value="cancel" { "Cancel now" }
                 }
             }
         }
     }
 
-    fn plan_form(&self, current: &str) -> Markup {
+    /// Returns the length of the period whose cost is shown.
+    fn interval(&self, subscription: &Subscription) -> Interval {
+        self.chosen.interval.unwrap_or(subscription.interval)
+    }
+
+    fn plan_form(&self, subscription: &Subscription) -> Markup {
+        let (current, chosen) = (subscription.tier.as_str(), self.chosen.tier);
+        let interval = self.interval(subscription);
         html! {
             form method="get" action=(PORTAL) {
-                label for="tier" { "Other plan" }
+                label for="tier" { "Plan" }
                 select id="tier" name="tier" {
-                    @for tier in Tier::ALL.iter().filter(|tier| tier.as_str() != current) {
-                        option value=(tier) { (words(tier.as_str())) }
+                    @for tier in Tier::ALL {
+                        @let is_selected = chosen.map_or(tier.as_str() == current, |chosen| chosen == *tier);
+                        option value=(tier) selected[is_selected] { (capital_words(tier.as_str())) }
                     }
                 }
                 label for="interval" { "Period" }
                 select id="interval" name="interval" {
-                    @for interval in Interval::ALL { option value=(interval) { "per " (interval) } }
+                    @for each in Interval::ALL { option value=(each) selected[*each == interval] { "per " (each) } }
                 }
                 button.quiet type="submit" { "Show the cost" }
             }
@@ -111,9 +127,9 @@ impl PortalView<'_> {
                         th.number scope="col" { "Price so far" }
                     } }
                     tbody { @for metric in &usage.metrics { tr {
-                        td { (words(metric.metric.as_str())) (bar(metric)) }
-                        td.number { (metric.quantity) }
-                        td.number { (metric.included) }
+                        td { (metric_name(metric.metric)) (bar(metric)) }
+                        td.number { (grouped(metric.quantity)) }
+                        td.number { (grouped(metric.included)) }
                         td.number { (amount(metric.estimated_amount, usage.currency)) }
                     } } }
                 }
@@ -126,18 +142,20 @@ impl PortalView<'_> {
         html! {
             h2 { "Cards" }
             @if self.methods.is_empty() { p { "There is no card." } }
-            @else { table { tbody { @for method in self.methods { tr {
+            @else { table {
+                thead { tr { th scope="col" { "Card" } th.actions scope="col" { "Actions" } } }
+                tbody { @for method in self.methods { tr {
                 td { (card_text(method)) @if method.is_default { strong { " (default)" } } }
-                td.number {
+                td.actions {
                     @if !method.is_default {
                         form.row method="post" action=(FORMS) {
                             input type="hidden" name="method" value=(method.id);
-                            button.quiet type="submit" name="action" value="choose" aria-label={ "Make the card ending in " (method.card.last4) " the default" } { "Make default" }
+                            button.quiet type="submit" name="action" value="choose" aria-label={ "Make default: card ending in " (method.card.last4) } { "Make default" }
                         }
                     }
                     form.row method="post" action=(FORMS) {
                         input type="hidden" name="method" value=(method.id);
-                        button.quiet type="submit" name="action" value="remove" aria-label={ "Remove the card ending in " (method.card.last4) } { "Remove" }
+                        button.quiet type="submit" name="action" value="remove" aria-label={ "Remove card ending in " (method.card.last4) } { "Remove" }
                     }
                 }
             } } } } }
@@ -175,14 +193,14 @@ impl PortalView<'_> {
         html! { tr {
             td { a href=(path) { (number) } }
             td { (day(invoice.created_at)) }
-            td { (words(invoice.status.as_str())) }
+            td { (capital_words(invoice.status.as_str())) }
             td.number { (amount(invoice.amount_due, invoice.currency)) }
         } }
     }
 }
 
-/// Renders the cost of a change, with the form that makes it, or the reason why there is none.
-fn preview_part(preview: &Result<ChangePreview, Error>) -> Markup {
+/// Renders the cost of a change to periods of this length, with the form that makes it, or the reason why there is none.
+fn preview_part(preview: &Result<ChangePreview, Error>, interval: Interval) -> Markup {
     let preview = match preview {
         Ok(preview) => preview,
         Err(error) => return alert(&error.to_string()),
@@ -190,16 +208,23 @@ fn preview_part(preview: &Result<ChangePreview, Error>) -> Markup {
     let show = |minor| amount(minor, preview.currency);
     html! {
         dl {
-            dt { "New plan" } dd { (words(preview.new_tier.as_str())) }
+            dt { "New plan" } dd { (capital_words(preview.new_tier.as_str())) " per " (interval) }
             dt { "From" } dd { (day(preview.effective_at)) }
             dt { "To pay now" } dd { (show(preview.amount_due_now)) }
             dt { "Next invoice" } dd { (show(preview.next_invoice_amount)) " on " (day(preview.next_invoice_at)) }
         }
-        @if !preview.lines.is_empty() { table { tbody { @for line in &preview.lines { tr {
-            td { (line.description) } td.number { (show(line.amount)) }
-        } } } } }
+        @if !preview.lines.is_empty() { table {
+            thead { tr { th scope="col" { "Description" } th.number scope="col" { "Amount" } } }
+            tbody { @for line in &preview.lines { tr {
+                td { (line.description) } td.number { (show(line.amount)) }
+            } } }
+            @if preview.tax_total != 0 { tfoot { tr {
+                th scope="row" { "Tax" } td.number { (show(preview.tax_total)) }
+            } } }
+        } }
         form method="post" action=(FORMS) {
             input type="hidden" name="tier" value=(preview.new_tier);
+            input type="hidden" name="interval" value=(interval);
             @if preview.effective == EffectiveAt::Immediate {
                 input type="hidden" name="prorationDate" value=(preview.proration_date.to_rfc3339());
             }
@@ -229,11 +254,26 @@ fn is_changeable(subscription: &Subscription) -> bool {
     )
 }
 
+/// Returns the name of a metric with its unit.
+const fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Requests => "Requests",
+        Metric::CpuMs => "Processor time in milliseconds",
+        Metric::EgressBytes => "Sent data in bytes",
+        Metric::Builds => "Builds",
+        Metric::StorageBytes => "Stored data in bytes",
+        Metric::ActiveEntities => "Active entities",
+    }
+}
+
 /// Returns the text for a payment method.
 fn card_text(method: &PaymentMethod) -> String {
     let card = &method.card;
     format!(
         "{} ending in {}, expires {:02}/{}",
-        card.brand, card.last4, card.exp_month, card.exp_year
+        capital_words(&card.brand),
+        card.last4,
+        card.exp_month,
+        card.exp_year
     )
 }

@@ -8,7 +8,8 @@ use core_domain::kernel::Result;
 use crate::kernel::{Cx, Endpoint, Input, Stylesheet, get, version_of};
 
 const PATH: &str = "/assets/billing.css";
-const TEXT: &str = concat!(
+/// The text of the stylesheet.
+pub(super) const TEXT: &str = concat!(
     include_str!("../../kernel/answer/pages.css"),
     include_str!("billing.css")
 );

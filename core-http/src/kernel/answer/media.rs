@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use core_domain::kernel::{Error, Result};
 use futures_util::stream::{Stream, StreamExt};
@@ -14,6 +16,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use schemars::JsonSchema;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use super::reply::{Answer, AnswerKind, Content, Output, Reply, Versioned, reply};
 use crate::kernel::request::body::{Body, BoxError};
@@ -238,7 +241,7 @@ pub enum JsonOrPage<T> {
     /// A JSON response.
     Json(Versioned<T>),
     /// A page.
-    Page(Html),
+    Page(StandalonePage),
 }
 
 impl<T: Serialize + JsonSchema + Send + 'static> Answer for JsonOrPage<T> {
@@ -329,6 +332,33 @@ macro_rules! policy {
             "; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
         )
     };
+}
+
+/// An HTML page that contains its stylesheet in one `style` element. It is complete wherever it is shown or stored.
+#[derive(Clone, Debug)]
+pub struct StandalonePage {
+    /// The page. Create it only with templates that escape their values.
+    pub html: String,
+    /// The exact text of the `style` element.
+    pub style: &'static str,
+}
+
+impl Answer for StandalonePage {
+    fn kind() -> AnswerKind {
+        Html::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let digest = STANDARD.encode(Sha256::digest(self.style));
+        let policy = format!("{}; style-src 'sha256-{digest}'", policy!("'none'"));
+        let policy = HeaderValue::try_from(policy)
+            .map_err(|error| Error::Internal(format!("invalid policy: {error}")))?;
+        let mut reply = Html(self.html).reply(default)?;
+        reply
+            .headers
+            .insert(header::CONTENT_SECURITY_POLICY, policy);
+        Ok(reply)
+    }
 }
 
 /// The `Content-Security-Policy` of a page that loads a script file of this service. All other pages run no scripts.

@@ -16,6 +16,7 @@ mod platforms;
 mod quotas;
 mod renewals;
 mod subscriptions;
+mod taxes;
 mod ticks;
 mod usage;
 mod usage_periods;
@@ -36,8 +37,13 @@ async fn paying_platform(world: &World, tier: &str) -> (String, String) {
 
 /// Creates a platform whose customer has a card, without a change of the time.
 async fn platform_with_card(world: &World) -> (String, String) {
+    named_platform_with_card(world, "engines").await
+}
+
+/// Creates a platform with this slug whose customer has a card, without a change of the time.
+async fn named_platform_with_card(world: &World, slug: &str) -> (String, String) {
     let now = world.clock.now();
-    let platform = world.create_platform("engines").await;
+    let platform = world.create_platform(slug).await;
     let customer = world.customer(&platform).await;
     world.attach_card(&customer, "pm_card_visa").await;
     world.clock.set(now);

@@ -159,10 +159,10 @@ async fn a_portal_link_opens_one_session(world: World) {
     );
     let shown = show_portal(&world, &secret, "").await.expect(200);
     for text in [
-        "starter",
+        "Starter",
         "29.00 USD",
-        "requests",
-        "visa ending in 4242",
+        "Requests",
+        "Visa ending in 4242",
         "https://app.example.org/",
     ] {
         assert!(
@@ -193,8 +193,14 @@ async fn a_customer_manages_plan_and_cards_in_the_portal() {
         .enter_portal(&world.portal_link(&platform).await)
         .await;
     world.set_time("2027-11-01T00:10:00Z");
-    let preview = show_portal(&world, &secret, "?tier=growth&interval=month").await;
-    assert!(text_of(&preview.expect(200)).contains("To pay now"));
+    for interval in ["month", "year"] {
+        let query = format!("?tier=growth&interval={interval}");
+        let preview = show_portal(&world, &secret, &query).await.expect(200);
+        let confirmed = format!(r#"type="hidden" name="interval" value="{interval}""#);
+        for text in ["To pay now", &confirmed] {
+            assert!(text_of(&preview).contains(text), "{text}");
+        }
+    }
     let send = |form: &'static str| {
         let (world, secret) = (&world, secret.clone());
         async move { send_form(world, "/portal/forms", BILLING_ORIGIN, &secret, form).await }

@@ -22,6 +22,7 @@ mod seals;
 mod second_factors;
 pub(crate) mod server;
 mod stores;
+mod taxes;
 mod usage;
 mod webhooks;
 
@@ -73,6 +74,8 @@ pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_bo
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
 pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
 pub(crate) use stores::{ExchangeableStore, on_every_store};
+pub(crate) use taxes::TestTaxes;
+use taxes::issuer;
 pub(crate) use usage::{usage_event, with_fields};
 pub(crate) use webhooks::{WEBHOOKS, reply_with_status, webhooks_of};
 
@@ -92,6 +95,8 @@ pub(crate) struct World {
     pub(crate) billing_parts: Arc<Billing>,
     /// The payment provider, which fails on demand.
     pub(crate) payments: FaultyPayments,
+    /// The taxes on invoices.
+    pub(crate) taxes: TestTaxes,
     pub(crate) stacks: Api,
     pub(crate) provider: MemoryInfrastructure,
     pub(crate) dns: MemoryDns,
@@ -156,13 +161,15 @@ pub(crate) fn page_links() -> PageLinks {
 }
 
 /// Returns the standard plans with this payment provider and a test clock.
-fn billing_with(app: &App, payments: FaultyPayments) -> Arc<Billing> {
+fn billing_with(app: &App, payments: FaultyPayments, taxes: TestTaxes) -> Arc<Billing> {
     Arc::new(Billing {
         plans: PlanCatalog::default(),
         payments: Arc::new(payments),
         clock: BillingClock::Test,
         cipher: app.cipher.clone(),
         pages: page_links(),
+        taxes: Arc::new(taxes),
+        issuer: Some(issuer()),
     })
 }
 
@@ -245,7 +252,8 @@ impl World {
         let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone()), ORIGIN).unwrap();
         let kinds = cli::register_kinds(kinds, text_archives()).unwrap();
         let payments = FaultyPayments::over(&app);
-        let billing_parts = billing_with(&app, payments.clone());
+        let taxes = TestTaxes::default();
+        let billing_parts = billing_with(&app, payments.clone(), taxes.clone());
         let kinds = register_billing(kinds, &billing_parts, &app.entropy).unwrap();
         app.kinds = Arc::new(kinds);
         change(&mut app);
@@ -261,6 +269,7 @@ impl World {
             billing,
             billing_parts,
             payments,
+            taxes,
             stacks,
             provider,
             dns,
