@@ -1,4 +1,4 @@
-//! The clock and the ids of the fake. They are deterministic: equal in every run.
+//! The clock of the fake. It is deterministic: equal in every run.
 
 use jiff::Timestamp;
 
@@ -23,30 +23,5 @@ impl Clock {
         Timestamp::from_second(seconds)
             .unwrap_or(Timestamp::MAX)
             .to_string()
-    }
-}
-
-/// A generator of ids that look random but are derived from a counter.
-#[derive(Default)]
-pub(crate) struct Ids(u64);
-
-impl Ids {
-    /// Returns a new id of 32 hexadecimal digits.
-    pub(crate) fn hex(&mut self) -> String {
-        self.0 += 1;
-        blake3::hash(&self.0.to_le_bytes()).to_hex()[..32].to_owned()
-    }
-
-    /// Returns a new UUID of version 4.
-    pub(crate) fn uuid(&mut self) -> String {
-        let hex = self.hex();
-        let (a, b, c, d, e) = (
-            &hex[..8],
-            &hex[8..12],
-            &hex[13..16],
-            &hex[17..20],
-            &hex[20..],
-        );
-        format!("{a}-{b}-4{c}-8{d}-{e}")
     }
 }

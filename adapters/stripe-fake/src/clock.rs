@@ -1,4 +1,4 @@
-//! The clock and the ids of the fake. They are deterministic: equal in every run, unless the clock runs.
+//! The clock of the fake. It is deterministic: equal in every run, unless it runs.
 
 use std::time::Duration;
 
@@ -33,17 +33,4 @@ impl Clock {
 
 fn whole(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or_default()
-}
-
-/// A generator of ids that look random but are derived from a counter.
-#[derive(Default)]
-pub(crate) struct Ids(u64);
-
-impl Ids {
-    /// Returns a new id with a prefix, for example `cus_` and 24 hexadecimal digits.
-    pub(crate) fn next(&mut self, prefix: &str) -> String {
-        self.0 += 1;
-        let digits = blake3::hash(&self.0.to_le_bytes()).to_hex();
-        format!("{prefix}_{}", &digits[..24])
-    }
 }

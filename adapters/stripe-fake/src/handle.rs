@@ -1,20 +1,20 @@
 //! The handle of a fake for tests.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use core_fake_kit::control_methods;
+use core_fake_kit::fault::FaultQueue;
+use core_fake_kit::server::{Server, bind};
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
 
 use crate::card::ChargeEnd;
-use crate::fault::{Fault, FaultQueue, Matcher};
+use crate::fault::Fault;
 use crate::journal::{Exchange, Journal, RecordedRequest};
 use crate::limit::{Limiter, RateLimit};
 use crate::pay::settle;
-use crate::server::serve;
+use crate::server::answer;
 use crate::settings::Settings;
 use crate::shared::{Inner, SharedInner};
 use crate::state::State;
@@ -23,8 +23,7 @@ use crate::webhook::{self, SignedEvent, signature};
 /// A running fake with one Stripe account. Dropping it stops the server and closes all connections.
 pub struct FakeStripe {
     shared: Arc<SharedInner>,
-    address: SocketAddr,
-    task: AbortHandle,
+    server: Server,
 }
 
 impl FakeStripe {
@@ -41,26 +40,24 @@ impl FakeStripe {
     /// # Errors
     /// [`io::Error`] if the port is not available.
     pub async fn start_with(settings: Settings) -> io::Result<Self> {
-        let listener = TcpListener::bind((IpAddr::from([127, 0, 0, 1]), settings.port)).await?;
-        let address = listener.local_addr()?;
+        let listener = bind(settings.port).await?;
         let shared = Arc::new(SharedInner::new(Inner {
             limiter: Limiter::new(settings.rate_limit),
             state: State::new(settings),
             faults: FaultQueue::default(),
             journal: Journal::default(),
         }));
-        let task = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
-        Ok(Self {
-            shared,
-            address,
-            task,
-        })
+        let served = Arc::clone(&shared);
+        let server = Server::start(listener, move |request| {
+            answer(request, Arc::clone(&served))
+        })?;
+        Ok(Self { shared, server })
     }
 
     /// Returns the base URL, without a slash at the end.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.base_url()
     }
 
     /// Returns the secret key that the fake accepts.
@@ -187,74 +184,19 @@ impl FakeStripe {
             .count()
     }
 
-    /// Adds a fault for the next matching request that has no earlier pending fault.
-    pub fn inject(&self, matcher: Matcher, fault: Fault) {
-        self.inject_in_order([(matcher, fault)]);
-    }
-
-    /// Adds a chain of faults. Each becomes active after the previous one has matched a request.
-    pub fn inject_in_order(&self, faults: impl IntoIterator<Item = (Matcher, Fault)>) {
-        self.shared.lock().faults.push(faults);
-    }
-
-    /// Adds the same fault for several requests.
-    pub fn inject_times(&self, matcher: &Matcher, fault: &Fault, times: usize) {
-        for _ in 0..times {
-            self.inject(matcher.clone(), fault.clone());
-        }
-    }
-
-    /// Makes each further request fail with this probability in percent. Equal seeds give equal faults. Connections are
-    /// closed instead of left open.
-    pub fn inject_random(&self, seed: u64, percent: u32) {
-        self.shared.lock().faults.set_random(seed, percent);
-    }
-
-    /// Removes all faults.
-    pub fn clear_faults(&self) {
-        self.shared.lock().faults.clear();
-    }
-
-    /// Returns the number of scripted faults that have not matched a request yet.
-    #[must_use]
-    pub fn waiting_faults(&self) -> usize {
-        self.shared.lock().faults.waiting()
-    }
-
     /// Replaces the rate limit and resets its count. `None` switches it off.
     pub fn set_rate_limit(&self, limit: Option<RateLimit>) {
         self.shared.lock().limiter = Limiter::new(limit);
     }
-
-    /// Returns the received requests in order.
-    #[must_use]
-    pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.shared.lock().journal.requests.clone()
-    }
-
-    /// Returns the complete requests and responses, if they are recorded.
-    #[must_use]
-    pub fn exchanges(&self) -> Vec<Exchange> {
-        self.shared.lock().journal.exchanges.clone()
-    }
-
-    /// Clears the list of received requests.
-    pub fn clear_requests(&self) {
-        self.shared.lock().journal = Journal::default();
-    }
 }
 
-impl Drop for FakeStripe {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
+control_methods!(FakeStripe, Fault, RecordedRequest, Exchange);
 
 impl std::fmt::Debug for FakeStripe {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("FakeStripe");
         shown
-            .field("address", &self.address)
+            .field("address", &self.server.address())
             .finish_non_exhaustive()
     }
 }

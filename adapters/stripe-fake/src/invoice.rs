@@ -110,7 +110,7 @@ pub(crate) fn add_lines(state: &mut State, id: &str, params: &Params) -> Reply {
         let mut metadata = Metadata::new();
         merge(&mut metadata, line.pairs("metadata")?);
         lines.push(Line {
-            id: state.ids.next("il"),
+            id: state.ids.with_prefix("il"),
             amount: line.integer("amount")?.unwrap_or_default(),
             description: line.text("description")?.map(str::to_owned),
             metadata,
@@ -176,7 +176,7 @@ pub(crate) fn finalize(state: &mut State, id: &str, params: &Params) -> Reply {
 }
 
 fn add_intent(state: &mut State, invoice: &str, amount: i64) -> Result<(), Refusal> {
-    let secret = state.ids.next("secret");
+    let secret = state.ids.with_prefix("secret");
     let origin = state.origin("pi");
     let intent = PaymentIntent::new(origin, secret, state.invoice(invoice, "invoice")?, amount);
     state.invoice_mut(invoice, "invoice")?.payment_intent = Some(intent.id.clone());

@@ -1,24 +1,16 @@
-//! The HTTP server: connections, faults, rate limit and journal.
+//! The response to a request, with faults, rate limit and journal.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::stream;
+use core_fake_kit::response::{Body, Outcome, RenderedResponse, Timing};
 use http::Response;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::{Frame, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use crate::envelope::Refusal;
-use crate::fault::{Fault, Pace, Silence};
+use crate::fault::Fault;
 use crate::journal::{Exchange, RecordedRequest};
 use crate::request::Request;
 use crate::router::{self, Answer};
@@ -26,54 +18,11 @@ use crate::settings::API_VERSION;
 use crate::shared::{Inner, SharedInner};
 use crate::webhook;
 
-/// Number of pieces of a slow body.
-const PIECES: usize = 8;
 const PROXY_PAGE: &str =
     "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body></body></html>";
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
-
-/// A response that is ready to be sent.
-struct RenderedResponse {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    content_type: &'static str,
-    body: Bytes,
-}
-
-/// The time of a response.
-#[derive(Clone, Copy)]
-enum Timing {
-    AtOnce,
-    After(Duration),
-    Paced(Pace),
-}
-
-/// The action for a request.
-enum Outcome {
-    Send(RenderedResponse, Timing),
-    Silent(Silence),
-}
-
-/// Accepts connections until the future is dropped, which also closes them.
-pub(crate) async fn serve(listener: TcpListener, shared: Arc<SharedInner>) {
-    let mut connections = JoinSet::new();
-    loop {
-        if let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(connection(stream, Arc::clone(&shared)));
-        }
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-async fn connection(stream: TcpStream, shared: Arc<SharedInner>) {
-    let service = service_fn(|request| answer(request, Arc::clone(&shared)));
-    let server = hyper::server::conn::http1::Builder::new();
-    // An error means that the client disconnected, or that a fault closes the connection.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
-}
-
-async fn answer(
+/// Responds to a request, and sends the webhooks of its events.
+pub(crate) async fn answer(
     request: http::Request<Incoming>,
     shared: Arc<SharedInner>,
 ) -> io::Result<Response<Body>> {
@@ -82,15 +31,7 @@ async fn answer(
     let request = Request::new(&head, body);
     let outcome = shared.lock().outcome(&request);
     webhook::send_new(&shared);
-    match outcome {
-        Outcome::Send(rendered, Timing::After(delay)) => {
-            tokio::time::sleep(delay).await;
-            send(rendered, Timing::AtOnce)
-        }
-        Outcome::Send(rendered, timing) => send(rendered, timing),
-        Outcome::Silent(Silence::Close) => Err(io::Error::other("closed by a fault")),
-        Outcome::Silent(Silence::Hang) => std::future::pending().await,
-    }
+    outcome.into_http().await
 }
 
 impl Inner {
@@ -130,13 +71,9 @@ impl Inner {
                 status,
                 retry_after,
                 should_retry,
-            } => {
-                let mut rendered = failure(status);
-                let wait = retry_after.map(|seconds| ("retry-after", seconds.to_string()));
-                let retry = should_retry.map(|retry| ("stripe-should-retry", retry.to_string()));
-                rendered.headers.extend(wait.into_iter().chain(retry));
-                rendered
-            }
+            } => failure(status)
+                .header("retry-after", retry_after)
+                .header("stripe-should-retry", should_retry),
             Fault::StatusAfterEffect(status) => {
                 self.handle(request);
                 failure(status)
@@ -164,12 +101,7 @@ impl Inner {
             Fault::SlowBody(pace) => {
                 return Outcome::Send(self.handle(request), Timing::Paced(pace));
             }
-            Fault::HtmlBody => RenderedResponse {
-                status: 502,
-                headers: Vec::new(),
-                content_type: "text/html; charset=UTF-8",
-                body: Bytes::from_static(PROXY_PAGE.as_bytes()),
-            },
+            Fault::HtmlBody => RenderedResponse::html(502, PROXY_PAGE),
         };
         Outcome::Send(rendered, Timing::AtOnce)
     }
@@ -189,7 +121,7 @@ impl Inner {
         let version = request.header("stripe-version").unwrap_or(API_VERSION);
         let key = request.idempotency_key();
         rendered.headers.extend([
-            ("request-id", self.state.ids.next("req")),
+            ("request-id", self.state.ids.with_prefix("req")),
             ("stripe-version", version.to_owned()),
         ]);
         let key = key.map(|key| ("idempotency-key", key.to_owned()));
@@ -197,10 +129,7 @@ impl Inner {
     }
 
     fn record(&mut self, request: &Request, outcome: &Outcome, is_fault: bool) {
-        let sent = match outcome {
-            Outcome::Send(rendered, _) => Some(rendered),
-            Outcome::Silent(_) => None,
-        };
+        let sent = outcome.response();
         let recorded = RecordedRequest {
             method: request.method.to_string(),
             path: request.path.clone(),
@@ -214,7 +143,7 @@ impl Inner {
                 is_fault,
                 request_type: request.header("content-type").map(str::to_owned),
                 request: request.body.clone(),
-                response_type: sent.content_type.to_owned(),
+                response_type: sent.content_type.clone().into_owned(),
                 response: sent.body.clone(),
             });
         }
@@ -223,15 +152,8 @@ impl Inner {
 }
 
 fn render(answer: &Answer) -> RenderedResponse {
-    let replayed = answer
-        .is_replayed
-        .then(|| ("idempotent-replayed", "true".to_owned()));
-    RenderedResponse {
-        status: answer.status,
-        headers: replayed.into_iter().collect(),
-        content_type: "application/json",
-        body: Bytes::from(answer.body.to_string()),
-    }
+    RenderedResponse::new(answer.status, "application/json", answer.body.to_string())
+        .header("idempotent-replayed", answer.is_replayed.then_some(true))
 }
 
 fn refused(refusal: &Refusal) -> RenderedResponse {
@@ -243,11 +165,7 @@ fn refused(refusal: &Refusal) -> RenderedResponse {
 }
 
 fn rate_limited(reason: &'static str) -> RenderedResponse {
-    let mut rendered = failure(429);
-    rendered
-        .headers
-        .push(("stripe-rate-limited-reason", reason.to_owned()));
-    rendered
+    failure(429).header("stripe-rate-limited-reason", Some(reason))
 }
 
 /// Returns an error without effect.
@@ -263,37 +181,4 @@ fn failure(status: u16) -> RenderedResponse {
         Some(code) => refusal.code(code),
         None => refusal,
     })
-}
-
-fn send(rendered: RenderedResponse, timing: Timing) -> io::Result<Response<Body>> {
-    let mut response = Response::builder()
-        .status(rendered.status)
-        .header("content-type", rendered.content_type);
-    for (name, value) in rendered.headers {
-        response = response.header(name, value);
-    }
-    let body = match timing {
-        Timing::Paced(Pace::Drip(pause)) => paced_body(rendered.body, PIECES, PIECES, pause),
-        Timing::Paced(Pace::Stall) => paced_body(rendered.body, 2, 1, Duration::ZERO),
-        Timing::AtOnce | Timing::After(_) => Full::new(rendered.body).boxed_unsync(),
-    };
-    response.body(body).map_err(io::Error::other)
-}
-
-/// Returns a body in pieces, with a pause before each. After `sent` pieces the body stalls.
-fn paced_body(body: Bytes, pieces: usize, sent: usize, pause: Duration) -> Body {
-    let size = body.len().div_ceil(pieces).max(1);
-    let start = (body, 0);
-    let frames = stream::unfold(start, move |(mut rest, at)| async move {
-        if rest.is_empty() {
-            return None;
-        }
-        if at == sent {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(pause).await;
-        let piece = rest.split_to(size.min(rest.len()));
-        Some((Ok(Frame::data(piece)), (rest, at + 1)))
-    });
-    StreamBody::new(frames).boxed_unsync()
 }

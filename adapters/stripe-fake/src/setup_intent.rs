@@ -26,7 +26,7 @@ pub(crate) fn create(state: &mut State, params: &Params) -> Reply {
     if let Some(customer) = customer {
         state.customer(customer, "customer")?;
     }
-    let secret = state.ids.next("secret");
+    let secret = state.ids.with_prefix("secret");
     let mut intent = SetupIntent::new(state.origin("seti"), secret);
     intent.customer = customer.map(str::to_owned);
     intent.usage = usage.unwrap_or("off_session").to_owned();

@@ -70,13 +70,14 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("core-http", &["core-domain"]),
         ("core-client", &[]),
         ("adapters/cloudflare", &["core-domain"]),
-        ("adapters/cloudflare-fake", &[]),
+        ("adapters/cloudflare-fake", &["core-fake-kit"]),
         ("adapters/dns", &["core-domain"]),
+        ("adapters/fake-kit", &[]),
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),
         ("adapters/sqlx", &["core-domain", "core-storage"]),
         ("adapters/stripe", &["core-domain"]),
-        ("adapters/stripe-fake", &[]),
+        ("adapters/stripe-fake", &["core-fake-kit"]),
         (
             "adapters/suite",
             &[

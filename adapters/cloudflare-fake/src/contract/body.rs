@@ -1,22 +1,10 @@
-//! Bodies: JSON, and forms some of whose parts are JSON.
+//! Forms some of whose parts are JSON.
 
 use bytes::Bytes;
+use core_fake_kit::contract::Schemas;
 use serde_json::Value;
 
-use super::schema::Schemas;
 use crate::multipart;
-
-pub(super) fn check_json(
-    schemas: &Schemas,
-    schema: &Value,
-    body: &Bytes,
-    place: &str,
-) -> Vec<String> {
-    match serde_json::from_slice(body) {
-        Ok(body) => schemas.check(schema, &body, place),
-        Err(error) => vec![format!("{place}: it is no JSON: {error}")],
-    }
-}
 
 /// Checks the parts of a form. For a part that contains JSON, the document gives either an object schema or the schema
 /// of its content.
@@ -44,7 +32,7 @@ pub(super) fn check_form(
             Some("string") | None
         ) || schema.get("x-content-schema").is_some();
         for part in parts.iter().filter(|part| part.name == *name && is_json) {
-            violations.extend(check_json(schemas, content, &part.body, name));
+            violations.extend(schemas.check_json(content, &part.body, name));
         }
     }
     violations

@@ -18,13 +18,15 @@ pub(crate) mod zone;
 
 use std::collections::VecDeque;
 
+use core_fake_kit::Ids;
+
 use self::project::{DeploymentEnd, Project};
 use self::queue::Queue;
 use self::script::Script;
 use self::tail::Tail;
 use self::worker_domain::Domain;
 use self::zone::Zone;
-use crate::clock::{Clock, Ids};
+use crate::clock::Clock;
 use crate::settings::Settings;
 
 /// The kinds of objects that can be counted.

@@ -1,8 +1,8 @@
 //! Forms: texts whose types only the schema tells.
 
+use core_fake_kit::contract::Schemas;
 use serde_json::{Map, Value};
 
-use super::schema::Schemas;
 use crate::params::{Param, Params};
 
 /// Returns the violations of a schema by the parameters of a request.

@@ -9,6 +9,7 @@ pub(crate) mod payment_intent;
 pub(crate) mod payment_method;
 pub(crate) mod setup_intent;
 
+use core_fake_kit::Ids;
 use serde_json::Value;
 
 use self::customer::Customer;
@@ -19,7 +20,7 @@ use self::object::Origin;
 use self::payment_intent::PaymentIntent;
 use self::payment_method::PaymentMethod;
 use self::setup_intent::SetupIntent;
-use crate::clock::{Clock, Ids};
+use crate::clock::Clock;
 use crate::envelope::Refusal;
 use crate::idempotency::Keys;
 use crate::settings::Settings;
@@ -87,7 +88,7 @@ impl State {
     /// Returns the id, time and mode of a new object.
     pub(crate) fn origin(&mut self, prefix: &str) -> Origin {
         Origin {
-            id: self.ids.next(prefix),
+            id: self.ids.with_prefix(prefix),
             created: self.clock.now(),
             is_live: self.settings.is_live(),
         }
