@@ -6,7 +6,7 @@ use core_domain::kernel::Context;
 use core_domain::port::Store;
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::advance_job::queue_due;
-use core_domain::use_case::billing::follow::follow_platforms;
+use core_domain::use_case::billing::follow::follow_changes;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use tokio::sync::watch;
 
@@ -43,7 +43,7 @@ impl BillingTicker {
 
     async fn queue_due(&self) {
         let (store, billing) = (self.store.as_ref(), self.billing.as_ref());
-        if let Err(error) = follow_platforms(&self.cx, store, billing).await {
+        if let Err(error) = follow_changes(&self.cx, store, billing).await {
             tracing::warn!(
                 ?error,
                 "the subscriptions of ended platforms could not be ended"

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use core_domain::kernel::{Cipher, Context, Entropy, Error, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
 use core_domain::use_case::billing::closing::close_void_invoices;
+use core_domain::use_case::billing::customer_details::send_details;
 use core_domain::use_case::billing::inbox::{catch_up, remove_old_provider_events};
 use core_domain::use_case::billing::portal;
 use core_domain::use_case::billing::recovery::recover;
@@ -269,23 +270,30 @@ impl Sweeper {
         }
     }
 
-    /// Cancels void invoices at the payment provider, and fetches its events whose webhooks were missed.
+    /// Cancels void invoices at the payment provider, sends it changed details of customers, and fetches its events whose
+    /// webhooks were missed.
     async fn follow_provider(&self, mut stopped: watch::Receiver<bool>) {
         let cx = Context::system(Arc::clone(&self.entropy));
         let (store, billing) = (self.store.as_ref(), self.billing.as_ref());
         let followed = async {
             let closed = close_void_invoices(&cx, store, billing).await?;
+            let sent = send_details(store, billing).await?;
             let received = catch_up(&cx, store, billing).await?;
-            Ok::<_, Error>((closed, received))
+            Ok::<_, Error>((closed, sent, received))
         };
         let followed = tokio::select! {
             followed = followed => followed,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         match followed {
-            Ok((0, 0)) => {}
-            Ok((closed, received)) => {
-                tracing::info!(closed, received, "caught up with the payment provider");
+            Ok((0, 0, 0)) => {}
+            Ok((closed, sent, received)) => {
+                tracing::info!(
+                    closed,
+                    sent,
+                    received,
+                    "caught up with the payment provider"
+                );
             }
             Err(error) => tracing::warn!(?error, "the payment provider could not be followed"),
         }

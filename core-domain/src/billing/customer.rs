@@ -54,6 +54,9 @@ pub struct Customer {
     /// The number of invoices that have a number.
     #[serde(skip)]
     pub invoice_count: i64,
+    /// Since when the provider has old details of the customer. `None` if it has the present ones, or none.
+    #[serde(skip)]
+    pub unsent_since: Option<Timestamp>,
 }
 
 record! {
@@ -91,6 +94,7 @@ impl Customer {
             updated_at: now,
             invoice_prefix,
             invoice_count: 0,
+            unsent_since: None,
         }
     }
 
@@ -127,6 +131,13 @@ impl Customer {
         is_number.then_some(position)
     }
 
+    /// Records that the provider has old details of the customer.
+    pub fn mark_unsent(&mut self, now: Timestamp) {
+        if self.provider_id.is_some() {
+            self.unsent_since = Some(now);
+        }
+    }
+
     /// Returns the details that an invoice keeps.
     #[must_use]
     pub fn party(&self) -> Party {
@@ -160,6 +171,8 @@ pub enum CustomerQuery {
     WithPrefix(String),
     /// The customer with this id at the provider.
     WithProviderId(String),
+    /// The customers whose details have to be sent to the provider, the first one first.
+    Unsent,
 }
 
 /// Request body that creates a customer.

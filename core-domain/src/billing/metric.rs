@@ -35,6 +35,19 @@ text_enum! {
 }
 
 impl Metric {
+    /// Returns the name for people, with the unit.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Requests => "Requests",
+            Self::CpuMs => "Processor time in milliseconds",
+            Self::EgressBytes => "Sent data in bytes",
+            Self::Builds => "Builds",
+            Self::StorageBytes => "Stored data in bytes",
+            Self::ActiveEntities => "Active entities",
+        }
+    }
+
     /// Returns how the events of a period become one quantity.
     #[must_use]
     pub const fn aggregation(self) -> Aggregation {

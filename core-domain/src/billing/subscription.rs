@@ -190,10 +190,19 @@ pub struct Subscription {
     /// When collection was given up. `None` unless the subscription is unpaid.
     #[serde(skip)]
     pub unpaid_since: Option<Timestamp>,
+    /// When the customer is told next that the trial ends. `None` if no notice is planned.
+    #[serde(skip)]
+    pub trial_notice_at: Option<Timestamp>,
     /// When time changes the subscription next: [`Subscription::next_due`], for the index.
     #[serde(skip)]
     pub due_at: Option<Timestamp>,
 }
+
+/// How long before the end of a trial the customer is told about it, the longest first.
+const TRIAL_NOTICES: [Duration; 2] = [
+    Duration::from_secs(7 * 24 * 60 * 60),
+    Duration::from_secs(24 * 60 * 60),
+];
 
 /// The time after which an unpaid subscription ends.
 const UNPAID_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -290,15 +299,20 @@ impl Subscription {
         Ok(())
     }
 
-    /// Returns when time changes the subscription next: at the end of its period or trial, after 23 hours without the
-    /// first payment, or 30 days after collection was given up. `None` if time does not change it.
+    /// Returns when time changes the subscription next: at a notice about the end of its trial, at the end of its period
+    /// or trial, after 23 hours without the first payment, or 30 days after collection was given up. `None` if time does
+    /// not change it.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         match self.status {
             SubscriptionStatus::Incomplete => Some(self.created_at.plus(TIME_TO_PAY)),
-            SubscriptionStatus::Trialing
-            | SubscriptionStatus::Active
-            | SubscriptionStatus::PastDue => Some(self.current_period_end),
+            SubscriptionStatus::Trialing => {
+                let end = self.current_period_end;
+                Some(self.trial_notice_at.map_or(end, |notice| notice.min(end)))
+            }
+            SubscriptionStatus::Active | SubscriptionStatus::PastDue => {
+                Some(self.current_period_end)
+            }
             SubscriptionStatus::Unpaid => {
                 self.unpaid_since.map(|since| since.plus(UNPAID_LIFETIME))
             }
@@ -313,6 +327,14 @@ impl Subscription {
     pub fn is_in_trial(&self) -> bool {
         self.status == SubscriptionStatus::Trialing
             && self.trial_ends_at == Some(self.current_period_end)
+    }
+
+    /// Plans the next notice about the end of the trial that is due after an instant: seven days or one day before the end.
+    pub fn plan_trial_notice(&mut self, after: Timestamp) {
+        let end = self.trial_ends_at.filter(|_| self.is_in_trial());
+        let notices = end.map(|end| TRIAL_NOTICES.map(|before| end.minus(before)));
+        let mut notices = notices.into_iter().flatten();
+        self.trial_notice_at = notices.find(|notice| *notice > after);
     }
 
     /// Plans another price for the end of the current period.

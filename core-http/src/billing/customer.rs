@@ -36,7 +36,7 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .description("Invoices that are final keep the address that they have.")
             .refuses(&[Code::NotFound])
             .if_match()
-            .writes(update),
+            .writes(with(billing, update)),
         get("/customers/{id}/subscriptions", "listCustomerSubscriptions")
             .summary("Lists the subscriptions of a customer, newest first.")
             .description("The list includes those that have ended.")
@@ -85,11 +85,12 @@ async fn show(
 
 async fn update(
     cx: &Cx,
+    billing: Arc<Billing>,
     scope: Manages,
     uow: &mut dyn UnitOfWork,
     input: Input<(CustomerId,), (), UpdateCustomer>,
 ) -> Result<Stored<Customer>> {
-    customer::update(cx, &scope, uow, input.body).await
+    customer::update(cx, &scope, uow, &billing, input.body).await
 }
 
 async fn subscriptions(

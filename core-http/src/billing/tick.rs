@@ -7,7 +7,7 @@ use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, Result, Timestamp};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::billing::advance_job::{DueCustomers, queue_due};
-use core_domain::use_case::billing::follow::follow_platforms;
+use core_domain::use_case::billing::follow::follow_changes;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use core_domain::use_case::billing::{Billing, clock};
 use http::StatusCode;
@@ -76,7 +76,7 @@ async fn finish(
     now: Timestamp,
 ) -> Result<Output<TickResponse>> {
     let store = cx.app.store.as_ref();
-    follow_platforms(&cx, store, &billing).await?;
+    follow_changes(&cx, store, &billing).await?;
     let deadline = Instant::now() + PATIENCE;
     let customers = loop {
         close_usage(&cx, store, &billing).await?;

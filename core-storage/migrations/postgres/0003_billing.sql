@@ -20,6 +20,7 @@ CREATE TABLE "billing_customers" (
     "updated_at" BIGINT NOT NULL,
     "invoice_prefix" TEXT COLLATE "C" NOT NULL,
     "invoice_count" BIGINT NOT NULL,
+    "unsent_since" BIGINT,
     "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "billing_customers_platform" ON "billing_customers" ("platform_id") WHERE "platform_id" IS NOT NULL;
@@ -27,6 +28,7 @@ CREATE UNIQUE INDEX "billing_customers_user" ON "billing_customers" ("user_id") 
 CREATE UNIQUE INDEX "billing_customers_invoice_prefix" ON "billing_customers" ("invoice_prefix");
 CREATE UNIQUE INDEX "billing_customers_provider" ON "billing_customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
 CREATE INDEX "billing_customers_by_created_at" ON "billing_customers" ("created_at", "id");
+CREATE INDEX "billing_customers_by_unsent_since_if_unsent_since" ON "billing_customers" ("unsent_since", "id") WHERE "unsent_since" IS NOT NULL;
 
 CREATE TABLE "billing_subscriptions" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
@@ -64,6 +66,7 @@ CREATE TABLE "billing_subscriptions" (
     "upgraded_at" BIGINT,
     "pending_plan_version" BIGINT,
     "unpaid_since" BIGINT,
+    "trial_notice_at" BIGINT,
     "due_at" BIGINT,
     "row_version" BIGINT NOT NULL
 );
@@ -369,6 +372,7 @@ CREATE TABLE "usage_alerts" (
     "severity" TEXT COLLATE "C" NOT NULL,
     "period_start" BIGINT NOT NULL,
     "triggered_at" BIGINT,
+    "is_told" BOOLEAN NOT NULL,
     "row_version" BIGINT NOT NULL
 );
 CREATE INDEX "usage_alerts_by_platform_id_period_start" ON "usage_alerts" ("platform_id", "period_start", "id");

@@ -20,6 +20,7 @@ CREATE TABLE "billing_customers" (
     "updated_at" INTEGER NOT NULL,
     "invoice_prefix" TEXT NOT NULL,
     "invoice_count" INTEGER NOT NULL,
+    "unsent_since" INTEGER,
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "billing_customers_platform" ON "billing_customers" ("platform_id") WHERE "platform_id" IS NOT NULL;
@@ -27,6 +28,7 @@ CREATE UNIQUE INDEX "billing_customers_user" ON "billing_customers" ("user_id") 
 CREATE UNIQUE INDEX "billing_customers_invoice_prefix" ON "billing_customers" ("invoice_prefix");
 CREATE UNIQUE INDEX "billing_customers_provider" ON "billing_customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
 CREATE INDEX "billing_customers_by_created_at" ON "billing_customers" ("created_at", "id");
+CREATE INDEX "billing_customers_by_unsent_since_if_unsent_since" ON "billing_customers" ("unsent_since", "id") WHERE "unsent_since" IS NOT NULL;
 
 CREATE TABLE "billing_subscriptions" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -64,6 +66,7 @@ CREATE TABLE "billing_subscriptions" (
     "upgraded_at" INTEGER,
     "pending_plan_version" INTEGER,
     "unpaid_since" INTEGER,
+    "trial_notice_at" INTEGER,
     "due_at" INTEGER,
     "row_version" INTEGER NOT NULL
 ) STRICT;
@@ -369,6 +372,7 @@ CREATE TABLE "usage_alerts" (
     "severity" TEXT NOT NULL,
     "period_start" INTEGER NOT NULL,
     "triggered_at" INTEGER,
+    "is_told" INTEGER NOT NULL CHECK ("is_told" IN (0, 1)),
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX "usage_alerts_by_platform_id_period_start" ON "usage_alerts" ("platform_id", "period_start", "id");

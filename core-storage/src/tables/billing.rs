@@ -40,6 +40,8 @@ impl ColumnCodec<Currency> for Code {
     }
 }
 
+const UNSENT: IndexPredicate = IndexPredicate::NotNull("unsent_since");
+
 table! {
     Customer in "billing_customers" {
         id: Text,
@@ -60,6 +62,7 @@ table! {
         updated_at: Time,
         invoice_prefix: Text,
         invoice_count: Int,
+        unsent_since: Opt<Time>,
     }
     unique {
         platform: [platform_id] where [IndexPredicate::NotNull("platform_id")],
@@ -67,7 +70,10 @@ table! {
         invoice_prefix: [invoice_prefix],
         provider: [provider_id] where [IndexPredicate::NotNull("provider_id")],
     }
-    index { [created_at] }
+    index {
+        [created_at],
+        [unsent_since] where [UNSENT],
+    }
     select customers
 }
 
@@ -81,6 +87,9 @@ fn customers(query: &CustomerQuery) -> Select {
         CustomerQuery::OfUser(user) => customers.filter(Filter::eq("user_id", user)),
         CustomerQuery::WithPrefix(prefix) => customers.filter(Filter::eq("invoice_prefix", prefix)),
         CustomerQuery::WithProviderId(id) => customers.filter(Filter::eq("provider_id", id)),
+        CustomerQuery::Unsent => customers
+            .filter(Filter::of_index(UNSENT))
+            .order_by("unsent_since"),
     }
 }
 
@@ -133,6 +142,7 @@ table! {
         upgraded_at: Opt<Time>,
         pending_plan_version: Opt<Int>,
         unpaid_since: Opt<Time>,
+        trial_notice_at: Opt<Time>,
         due_at: Opt<Time>,
     }
     unique { live: [platform_id] where [IndexPredicate::NotNull("platform_id"), LIVE] }

@@ -185,6 +185,7 @@ table! {
         severity: Text,
         period_start: Time,
         triggered_at: Opt<Time>,
+        is_told: Bool,
     }
     index { [platform_id, period_start] }
     select usage_alerts

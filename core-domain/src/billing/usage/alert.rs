@@ -101,6 +101,9 @@ pub struct UsageAlert {
     pub period_start: Timestamp,
     /// When the threshold was reached. `null` if it was not.
     pub triggered_at: Option<Timestamp>,
+    /// Whether the customer has been told, if the alert is more than information.
+    #[serde(skip)]
+    pub is_told: bool,
 }
 
 record! {
@@ -135,6 +138,7 @@ impl UsageAlert {
             severity: threshold.severity,
             period_start,
             triggered_at,
+            is_told: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! subscription ends. Each change is dated at the instant at which it was due, however late it is made.
 
 use super::book::CustomerBook;
+use super::news::{self, News};
 use super::period_invoice::{invoice_period, method_of, period_invoice};
 use super::{Billing, cancellation, invoice_state, operation, payment, plan, subscription_state};
 use crate::access::SystemScope;
@@ -58,6 +59,7 @@ impl Boundary<'_> {
         match seen.status {
             SubscriptionStatus::Incomplete => self.expire(uow, book).await,
             SubscriptionStatus::Unpaid => self.end(uow, book).await,
+            _ if seen.trial_notice_at == Some(book.now) => self.tell_trial_ends(uow, book).await,
             _ if seen.cancel_at_period_end => self.end(uow, book).await,
             SubscriptionStatus::Trialing if seen.is_in_trial() => self.end_trial(uow, book).await,
             _ => self.renew(uow, book).await,
@@ -81,6 +83,19 @@ impl Boundary<'_> {
             .await?;
         book.store(uow).await?;
         Ok(())
+    }
+
+    /// Tells the customer that the trial ends soon.
+    async fn tell_trial_ends(&self, uow: &mut dyn UnitOfWork, book: CustomerBook) -> Result<()> {
+        let mut next = self.seen.edit();
+        next.plan_trial_notice(book.now);
+        let news = News::TrialEnds {
+            subscription: &self.seen,
+            has_method: method_of(&self.seen, &book).is_some(),
+        };
+        news::tell(self.cx, uow, self.billing, &book.customer, news).await?;
+        self.replace(uow, &book, next, "subscription.trial_will_end")
+            .await
     }
 
     /// Begins the first paid period. Without a payment method, and if something is due, the subscription is paused.

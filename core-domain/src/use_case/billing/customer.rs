@@ -55,7 +55,8 @@ pub fn get(scope: &CustomerScope<permission::BillingRead>) -> Stored<Customer> {
     Stored::clone(scope)
 }
 
-/// Updates a customer.
+/// Updates a customer. The provider gets the new details within minutes; see
+/// [`send_details`](super::customer_details::send_details).
 ///
 /// # Errors
 /// `VERSION_CONFLICT` if the customer does not match `If-Match`.
@@ -63,10 +64,14 @@ pub async fn update(
     cx: &Context,
     scope: &CustomerScope<permission::BillingManage>,
     uow: &mut dyn UnitOfWork,
+    billing: &Billing,
     command: UpdateCustomer,
 ) -> Result<Stored<Customer>> {
     let mut next = scope.edit();
     command.apply_to(&mut next);
+    if (&next.email, &next.name) != (&scope.email, &scope.name) {
+        next.mark_unsent(billing.now(uow).await?);
+    }
     audited::replace(cx, scope, uow, scope, next, "customer.updated").await
 }
 

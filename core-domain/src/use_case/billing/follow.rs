@@ -1,17 +1,20 @@
-//! Platforms that end: their subscriptions end as well. Billing follows the change feed, so the registry does not have to
-//! know billing.
+//! Changes that billing follows: platforms that end, whose subscriptions end as well, and usage that reaches a part of the
+//! included quantity, which the customer is told. Billing reads the change feed, so the others do not have to know billing.
 
 use super::book::CustomerBook;
 use super::cancellation::{self, Cancellation};
+use super::news::{self, News};
 use super::subscription::live_of;
 use super::{Billing, feed_position, operation, payment};
-use crate::access::SystemScope;
-use crate::billing::FeedCursor;
+use crate::access::{SystemScope, unaudited, unowned_records};
+use crate::billing::usage::{AlertSeverity, UsageAlert};
+use crate::billing::{Customer, CustomerQuery, FeedCursor};
 use crate::kernel::{Context, Machine, PlatformId, Reason, Result};
 use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::PlatformEvent;
 use crate::shared::AuditEntry;
 use crate::use_case::registry::audit::changes_after;
+use crate::use_case::shared::usage::THRESHOLD_CROSSED;
 
 /// How a change of a platform ends its subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,35 +34,87 @@ impl End {
     }
 }
 
-/// Ends the subscriptions of platforms that were deleted or cancelled since the last call: those of deleted ones at once,
-/// those of cancelled ones with their period. Returns the number of platforms.
+/// What billing does about a change.
+#[derive(Clone, Debug)]
+enum Reaction {
+    /// The subscription of a platform ends.
+    End(PlatformId, End),
+    /// The customer is told about an alert.
+    Tell(String),
+}
+
+impl Reaction {
+    /// Returns what billing does about a change. Returns `None` for most changes.
+    fn to(entry: &AuditEntry) -> Option<Self> {
+        if entry.action == THRESHOLD_CROSSED {
+            return Some(Self::Tell(entry.entity_id.clone()));
+        }
+        let end = End::by(entry)?;
+        Some(Self::End(PlatformId::parse(&entry.entity_id)?, end))
+    }
+}
+
+/// Follows the changes since the last call. Ends the subscriptions of deleted platforms at once, and those of cancelled
+/// ones with their period. Tells customers once that usage has reached a threshold of 80 percent or more. Returns the
+/// number of followed changes.
 ///
 /// # Errors
 /// `OPERATION_IN_PROGRESS` if the outcome of a charge of such a platform is open. The next call continues there.
-pub async fn follow_platforms(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
-    let mut ended = 0;
+pub async fn follow_changes(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
+    let mut followed = 0;
     loop {
         let seen = feed_position::position(store, FeedCursor::PLATFORMS).await?;
         let seen = seen.unwrap_or(0);
         let changes = changes_after(store, seen).await?;
         for entry in &changes.entries {
-            if let (Some(end), Some(platform)) =
-                (End::by(entry), PlatformId::parse(&entry.entity_id))
-            {
-                transact(store, |uow, _| {
-                    let platform = &platform;
-                    Box::pin(async move { end_of(cx, uow, billing, platform, end).await })
+            let Some(reaction) = Reaction::to(entry) else {
+                continue;
+            };
+            transact(store, |uow, _| {
+                let reaction = &reaction;
+                Box::pin(async move {
+                    match reaction {
+                        Reaction::End(platform, end) => {
+                            end_of(cx, uow, billing, platform, *end).await
+                        }
+                        Reaction::Tell(alert) => tell_of(cx, uow, billing, alert).await,
+                    }
                 })
-                .await?;
-                ended += 1;
-            }
+            })
+            .await?;
+            followed += 1;
         }
         if changes.position > seen {
             feed_position::advance(store, FeedCursor::PLATFORMS, changes.position).await?;
         }
         if changes.is_last {
-            return Ok(ended);
+            return Ok(followed);
         }
+    }
+}
+
+/// Tells the customer of a platform about an alert. Does nothing if that was done before, if the alert is only for
+/// information, or if the platform has no customer.
+async fn tell_of(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    alert: &str,
+) -> Result<()> {
+    let Some(seen) = unowned_records::<UsageAlert>(uow).find(alert).await? else {
+        return Ok(());
+    };
+    if seen.is_told || seen.severity == AlertSeverity::Info {
+        return Ok(());
+    }
+    let mut next = seen.edit();
+    next.is_told = true;
+    let seen = unaudited::replace(uow, &seen, next).await?;
+    let of_platform = CustomerQuery::OfPlatform(seen.platform_id.clone());
+    let customer = unowned_records::<Customer>(uow).first(&of_platform).await?;
+    match customer {
+        Some(customer) => news::tell(cx, uow, billing, &customer, News::UsageReached(&seen)).await,
+        None => Ok(()),
     }
 }
 

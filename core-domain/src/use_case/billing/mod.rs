@@ -17,6 +17,7 @@ pub mod clock;
 pub mod closing;
 pub mod credit;
 pub mod customer;
+pub mod customer_details;
 mod due;
 pub mod event_job;
 mod feed_position;

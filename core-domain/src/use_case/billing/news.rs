@@ -1,6 +1,7 @@
 //! The mails of billing. Each is queued in the unit of work that causes it, and leads to the page of its invoice.
 
 use super::Billing;
+use crate::billing::usage::UsageAlert;
 use crate::billing::{Customer, Invoice, Money, Subscription};
 use crate::kernel::{Context, Result, Timestamp};
 use crate::port::UnitOfWork;
@@ -21,6 +22,15 @@ pub(super) enum News<'a> {
     GivenUp(&'a Invoice),
     /// A subscription has ended.
     Ended(&'a Subscription),
+    /// A trial ends soon.
+    TrialEnds {
+        /// The subscription.
+        subscription: &'a Subscription,
+        /// Whether there is a card for the first payment.
+        has_method: bool,
+    },
+    /// The usage of a platform has reached a part of the included quantity.
+    UsageReached(&'a UsageAlert),
 }
 
 impl News<'_> {
@@ -90,6 +100,26 @@ impl News<'_> {
                     "Usage before the end may still be invoiced.".to_owned(),
                 ]
             }
+            Self::TrialEnds {
+                subscription,
+                has_method,
+            } => trial_ends(subscription, has_method)?,
+            Self::UsageReached(alert) => [
+                format!(
+                    "{} % of what your plan includes is used: {}",
+                    alert.threshold,
+                    alert.metric.title()
+                ),
+                format!(
+                    "{}: your platform has used {} of the {} that its plan includes in the period since {}.",
+                    alert.metric.title(),
+                    alert.quantity,
+                    alert.limit,
+                    day(alert.period_start)
+                ),
+                "A plan with a price bills usage above the included quantity. A trial and the free plan stop there."
+                    .to_owned(),
+            ],
         })
     }
 
@@ -100,9 +130,30 @@ impl News<'_> {
             | Self::Declined(invoice)
             | Self::MustConfirm(invoice)
             | Self::GivenUp(invoice) => Some(invoice),
-            Self::Ended(_) => None,
+            Self::Ended(_) | Self::TrialEnds { .. } | Self::UsageReached(_) => None,
         }
     }
+}
+
+/// Returns the texts about the end of a trial.
+fn trial_ends(subscription: &Subscription, has_method: bool) -> Result<[String; 3]> {
+    let end = day(subscription.current_period_end);
+    let price = Money::new(subscription.amount.into(), subscription.currency)?;
+    let then = match (subscription.cancel_at_period_end, has_method) {
+        (true, _) => "The subscription ends with it.".to_owned(),
+        (false, true) => format!("Your card will then be charged {price} and taxes."),
+        (false, false) => {
+            "There is no card yet. Without one, the subscription is paused then.".to_owned()
+        }
+    };
+    Ok([
+        format!("Your trial ends on {end}"),
+        format!(
+            "The trial of the plan {} ends on {end}. {then}",
+            subscription.tier
+        ),
+        "You can change or cancel the plan at any time before.".to_owned(),
+    ])
 }
 
 fn number_of(invoice: &Invoice) -> &str {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Billing;
+use super::customer_details::details_of;
 use crate::access::{SystemScope, audited, unowned_records};
 use crate::billing::Customer;
 use crate::kernel::{Code, Context, CustomerId, Error, InvoiceId, Result};
@@ -54,14 +55,9 @@ pub(super) async fn provider_customer(
         return Ok(id.clone());
     }
     let key = OpKey::new("cus", customer.id.as_str());
-    let details = PayingCustomer {
-        id: customer.id.clone(),
-        platform_id: customer.platform_id.clone(),
-        email: customer.email.as_str().to_owned(),
-        name: customer.name.as_ref().map(|name| name.as_str().to_owned()),
-    };
+    let details = details_of(customer);
     let id = billing.payments.ensure_customer(&key, &details).await?;
-    let stored = store_customer_id(cx, store, &customer.id, &id).await;
+    let stored = store_customer_id(cx, store, &details, &id).await;
     stored.map_err(|error| PaymentsError::Unknown(Cause::new(error)))?;
     Ok(id)
 }
@@ -69,25 +65,28 @@ pub(super) async fn provider_customer(
 async fn store_customer_id(
     cx: &Context,
     store: &dyn Store,
-    customer: &CustomerId,
+    sent: &PayingCustomer,
     id: &str,
 ) -> Result<()> {
     transact(store, |uow, _| {
-        Box::pin(async move { record_provider_id(cx, uow, customer, id).await })
+        Box::pin(async move { record_provider_id(cx, uow, sent, id).await })
     })
     .await
 }
 
-/// Stores the id of a customer at the provider.
+/// Stores the id of a customer at the provider, which has got these details.
 async fn record_provider_id(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    customer: &CustomerId,
+    sent: &PayingCustomer,
     provider_id: &str,
 ) -> Result<()> {
-    let seen = unowned_records::<Customer>(uow).get(customer).await?;
+    let seen = unowned_records::<Customer>(uow).get(&sent.id).await?;
     let mut next = seen.edit();
     next.provider_id = Some(provider_id.to_owned());
+    if details_of(&seen) != *sent {
+        next.mark_unsent(uow.now().await?);
+    }
     let cx = &cx.without_conditions();
     let scope = &SystemScope::new();
     audited::replace(cx, scope, uow, &seen, next, "customer.updated").await?;

@@ -220,6 +220,7 @@ fn new_subscription(
         upgraded_at: None,
         pending_plan_version: None,
         unpaid_since: None,
+        trial_notice_at: None,
         due_at: None,
     };
     subscription.set_price(price, start)?;

@@ -7,7 +7,9 @@ use crate::billing::{
     Invoice, InvoiceQuery, InvoiceStatus, PlanTier, Subscription, SubscriptionEvent,
     SubscriptionStatus,
 };
-use crate::kernel::{Context, CustomerId, Machine, Result, Stored, SubscriptionId, Unowned};
+use crate::kernel::{
+    Context, CustomerId, Machine, Result, Stored, SubscriptionId, Timestamp, Unowned,
+};
 use crate::port::UnitOfWork;
 use crate::use_case::registry::platform::{BilledPlatform, follow_subscription};
 
@@ -22,6 +24,7 @@ pub(super) async fn insert(
     book: &CustomerBook,
     mut subscription: Subscription,
 ) -> Result<Stored<Subscription>> {
+    subscription.plan_trial_notice(book.now);
     subscription.due_at = subscription.next_due();
     let stored = audited::insert(cx, scope, uow, subscription, "subscription.created").await?;
     follow(cx, scope, uow, book, &stored).await?;
@@ -38,10 +41,19 @@ pub(super) async fn replace(
     mut next: Subscription,
     action: &'static str,
 ) -> Result<Stored<Subscription>> {
+    if trial_of(&next) != trial_of(seen) {
+        next.plan_trial_notice(book.now);
+    }
     next.due_at = next.next_due();
     let stored = audited::replace(cx, scope, uow, seen, next, action).await?;
     follow(cx, scope, uow, book, &stored).await?;
     Ok(stored)
+}
+
+/// Returns the end of the trial, if the current period is one.
+fn trial_of(subscription: &Subscription) -> Option<Timestamp> {
+    let end = subscription.trial_ends_at;
+    end.filter(|_| subscription.is_in_trial())
 }
 
 /// Applies an event to a changed subscription and stores it.

@@ -2,8 +2,7 @@
 
 use core_domain::billing::usage::{MeteredUsage, UsageSnapshot};
 use core_domain::billing::{
-    Customer, Interval, Invoice, Metric, PaymentMethod, PaymentProvider, Subscription,
-    SubscriptionStatus,
+    Customer, Interval, Invoice, PaymentMethod, PaymentProvider, Subscription, SubscriptionStatus,
 };
 use core_domain::kernel::{Error, Result, Stored};
 use core_domain::registry::Tier;
@@ -127,7 +126,7 @@ impl PortalView<'_> {
                         th.number scope="col" { "Price so far" }
                     } }
                     tbody { @for metric in &usage.metrics { tr {
-                        td { (metric_name(metric.metric)) (bar(metric)) }
+                        td { (metric.metric.title()) (bar(metric)) }
                         td.number { (grouped(metric.quantity)) }
                         td.number { (grouped(metric.included)) }
                         td.number { (amount(metric.estimated_amount, usage.currency)) }
@@ -252,18 +251,6 @@ fn is_changeable(subscription: &Subscription) -> bool {
         subscription.status,
         SubscriptionStatus::Trialing | SubscriptionStatus::Active
     )
-}
-
-/// Returns the name of a metric with its unit.
-const fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Requests => "Requests",
-        Metric::CpuMs => "Processor time in milliseconds",
-        Metric::EgressBytes => "Sent data in bytes",
-        Metric::Builds => "Builds",
-        Metric::StorageBytes => "Stored data in bytes",
-        Metric::ActiveEntities => "Active entities",
-    }
 }
 
 /// Returns the text for a payment method.

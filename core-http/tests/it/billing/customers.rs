@@ -1,8 +1,9 @@
 //! Customers: one for each platform and user.
 
+use core_domain::use_case::billing::customer_details::send_details;
 use serde_json::{Value, json};
 
-use crate::world::{World, admin, operator};
+use crate::world::{PaymentFault, World, admin, on_every_store, operator};
 
 const CUSTOMERS: &str = "/customers";
 
@@ -74,6 +75,36 @@ async fn a_customer_is_updated_and_its_name_can_be_cleared() {
         .await;
     bad.expect_error(400, "VALIDATION_ERROR");
 }
+
+async fn changed_details_are_sent_to_the_provider_once_it_can_be_reached(world: World) {
+    let platform = world.create_platform("engines").await;
+    let customer = world.customer(&platform).await;
+    let path = format!("/customers/{customer}");
+    let store = world.app.store.as_ref();
+    let send = || send_details(store, &world.billing_parts);
+    let change = async |body: Value| {
+        let changed = world.billing.patch(&operator(), &path, body).await;
+        let _ = changed.expect(200);
+    };
+    // The provider does not know the customer yet, and gets the details when it does.
+    change(json!({ "name": "Engines Ltd" })).await;
+    assert_eq!(send().await.unwrap(), 0);
+    world.attach_card(&customer, "pm_card_visa").await;
+    change(json!({ "taxId": "DE123" })).await;
+    assert_eq!(send().await.unwrap(), 0);
+    change(json!({ "email": "new@example.org" })).await;
+    world.payments.fail_next(PaymentFault::Unreachable);
+    assert_eq!(send().await.unwrap(), 0);
+    assert_eq!(send().await.unwrap(), 1);
+    assert_eq!(send().await.unwrap(), 0);
+    let sent = world.payments.details();
+    let sent: Vec<_> = sent
+        .iter()
+        .map(|details| (details.email.as_str(), details.name.as_deref()))
+        .collect();
+    assert_eq!(sent, [("new@example.org", Some("Engines Ltd"))]);
+}
+on_every_store!(changed_details_are_sent_to_the_provider_once_it_can_be_reached);
 
 #[tokio::test]
 async fn a_credit_needs_a_whole_positive_amount_of_the_customers_currency() {

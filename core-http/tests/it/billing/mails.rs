@@ -84,3 +84,94 @@ async fn a_declined_upgrade_sends_no_mail() {
     declined.expect_error(402, "PAYMENT_REQUIRED");
     assert_eq!(subjects(&world).await.len(), before);
 }
+
+/// Returns the mails whose subject contains a word, as subject and text.
+async fn mails_with(world: &World, word: &str) -> Vec<(String, String)> {
+    let mails = world.mails().await;
+    let own = mails.iter().filter(|mail| mail.subject.contains(word));
+    own.map(|mail| (mail.subject.clone(), mail.text.clone()))
+        .collect()
+}
+
+async fn the_end_of_a_trial_is_told_seven_days_and_one_day_before(world: World) {
+    let (platform, customer) = platform_with_card(&world).await;
+    world.set_time("2027-01-20T10:00:00Z");
+    let body = json!({ "platformId": platform, "tier": "starter" });
+    let path = "/subscription";
+    let created = world.billing.post(&operator(), path, body).await;
+    assert_eq!(
+        created.expect(201).json["trialEndsAt"],
+        "2027-02-03T10:00:00.000Z"
+    );
+    let told = || mails_with(&world, "Your trial ends");
+    world.bill_until("2027-01-27T09:59:59Z").await;
+    assert_eq!(told().await.len(), 0);
+    for _ in 0..2 {
+        world.bill_until("2027-01-27T10:00:00Z").await;
+        let seen = told().await;
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].0, "Your trial ends on 2027-02-03");
+        assert!(seen[0].1.contains("charged 29.00 USD"), "{}", seen[0].1);
+    }
+    // A longer trial is told about again. The notices of the old end do not come any more.
+    let id = world.subscription_of(&platform).await["id"].clone();
+    let path = format!("/operator/subscriptions/{}/trial", id.as_str().unwrap());
+    let longer = json!({ "trialDays": 14 });
+    let longer = world.billing.post(&operator(), &path, longer).await;
+    assert_eq!(
+        longer.expect(200).json["trialEndsAt"],
+        "2027-02-17T10:00:00.000Z"
+    );
+    world.bill_until("2027-02-03T10:00:00Z").await;
+    assert_eq!(told().await.len(), 1);
+    let method = world.use_card(&customer, "pm_card_visa").await;
+    for other in world.attached_cards(&platform).await {
+        if other != method {
+            world.detach(&other).await;
+        }
+    }
+    world.detach(&method).await;
+    // A late run sends what is due, and the trial ends once.
+    world.bill_until("2027-02-18T00:00:00Z").await;
+    let seen = told().await;
+    assert_eq!(seen.len(), 3);
+    for (subject, text) in &seen[1..] {
+        assert_eq!(subject, "Your trial ends on 2027-02-17");
+        assert!(text.contains("There is no card yet"), "{text}");
+    }
+    assert_eq!(world.subscription_of(&platform).await["status"], "paused");
+}
+on_every_store!(the_end_of_a_trial_is_told_seven_days_and_one_day_before);
+
+#[tokio::test]
+async fn a_short_trial_is_told_about_once_and_a_paid_subscription_never() {
+    let world = World::new();
+    let (platform, _) = platform_with_card(&world).await;
+    world.set_time("2027-01-20T10:00:00Z");
+    let body = json!({ "platformId": platform, "tier": "starter", "trialDays": 7 });
+    let created = world.billing.post(&operator(), "/subscription", body).await;
+    let _ = created.expect(201);
+    world.bill_until("2027-04-01T00:00:00Z").await;
+    assert_eq!(mails_with(&world, "Your trial ends").await.len(), 1);
+}
+
+async fn usage_from_80_percent_on_is_told_once(world: World) {
+    world.set_time("2027-11-01T00:00:00Z");
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.use_metric(&platform, "a", "requests", 124_000).await;
+    world.use_metric(&platform, "b", "requests", 1_000).await;
+    world.bill().await;
+    assert_eq!(mails_with(&world, "what your plan includes").await.len(), 0);
+    world.use_metric(&platform, "c", "requests", 75_000).await;
+    for _ in 0..2 {
+        world.bill().await;
+        let seen = mails_with(&world, "what your plan includes").await;
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            seen[0].0,
+            "80 % of what your plan includes is used: Requests"
+        );
+        assert!(seen[0].1.contains("200000 of the 250000"), "{}", seen[0].1);
+    }
+}
+on_every_store!(usage_from_80_percent_on_is_told_once);

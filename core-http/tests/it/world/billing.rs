@@ -14,7 +14,7 @@ use core_domain::kernel::{
 use core_domain::port::{Mode, Persisted, Within};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::advance_job::{DueCustomers, queue_due};
-use core_domain::use_case::billing::follow::follow_platforms;
+use core_domain::use_case::billing::follow::follow_changes;
 use core_domain::use_case::billing::journal_check::verify_journal;
 use core_domain::use_case::billing::usage_invoice::close_usage;
 use serde_json::{Value, json};
@@ -52,6 +52,23 @@ impl World {
             .expect(200);
         assert_eq!(set.json["isDefault"], true);
         method
+    }
+
+    /// Returns the ids of the payment methods of a platform, the default first.
+    pub(crate) async fn attached_cards(&self, platform: &str) -> Vec<String> {
+        let path = format!("/payment-methods?platformId={platform}");
+        let listed = self.billing.get(&operator(), &path).await.expect(200);
+        let methods = listed.json["data"].as_array().unwrap().iter();
+        methods
+            .map(|method| method["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Detaches a payment method.
+    pub(crate) async fn detach(&self, method: &str) {
+        let path = format!("/payment-methods/{method}/detach");
+        let detached = self.billing.post(&operator(), &path, json!({})).await;
+        let _ = detached.expect(200);
     }
 
     /// Subscribes a platform to a monthly plan without a trial.
@@ -101,7 +118,7 @@ impl World {
         let cx = Context::system(Arc::clone(&self.app.entropy));
         let store = self.app.store.as_ref();
         self.seal().await;
-        follow_platforms(&cx, store, &self.billing_parts)
+        follow_changes(&cx, store, &self.billing_parts)
             .await
             .unwrap();
         for _ in 0..100 {

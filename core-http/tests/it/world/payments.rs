@@ -36,6 +36,7 @@ pub(crate) struct FaultyPayments {
     faults: Arc<Mutex<Vec<PaymentFault>>>,
     charges: Arc<Mutex<Vec<String>>>,
     events: Arc<Mutex<Vec<ProviderEvent>>>,
+    details: Arc<Mutex<Vec<PayingCustomer>>>,
     is_stripe: Arc<AtomicBool>,
 }
 
@@ -48,6 +49,7 @@ impl FaultyPayments {
             faults: Arc::default(),
             charges: Arc::default(),
             events: Arc::default(),
+            details: Arc::default(),
             is_stripe: Arc::default(),
         }
     }
@@ -77,6 +79,11 @@ impl FaultyPayments {
     /// Returns the keys of all charges that reached the provider.
     pub(crate) fn charges(&self) -> Vec<String> {
         self.charges.lock().unwrap().clone()
+    }
+
+    /// Returns the changed details of customers that reached the provider.
+    pub(crate) fn details(&self) -> Vec<PayingCustomer> {
+        self.details.lock().unwrap().clone()
     }
 
     /// Lets all further calls succeed.
@@ -116,6 +123,10 @@ impl Payments for FaultyPayments {
         id: &str,
         customer: &PayingCustomer,
     ) -> Result<(), PaymentsError> {
+        if self.is_unreachable() {
+            return Err(PaymentsError::Unavailable(Cause::from("refused")));
+        }
+        self.details.lock().unwrap().push(customer.clone());
         self.ledger.update_customer(key, id, customer).await
     }
 

@@ -11,6 +11,9 @@ use crate::billing::usage::{
 use crate::kernel::{Context, Result};
 use crate::port::UnitOfWork;
 
+/// The action of the audit event of an alert.
+pub(in crate::use_case) const THRESHOLD_CROSSED: &str = "usage.threshold_crossed";
+
 /// Stores the alerts that a change of a period's total triggers, each once, and writes them to the audit log.
 pub(super) async fn trigger(
     cx: &Context,
@@ -51,7 +54,7 @@ pub(super) async fn trigger(
 fn event_of(alert: &UsageAlert) -> AuditEvent {
     AuditEvent {
         platform_id: Some(alert.platform_id.clone()),
-        action: "usage.threshold_crossed",
+        action: THRESHOLD_CROSSED,
         entity_id: alert.id.clone(),
         details: Some(json!({
             "metric": alert.metric.as_str(),

@@ -7,6 +7,7 @@ mod period;
 mod retention;
 mod terms;
 
+pub(in crate::use_case) use alert::THRESHOLD_CROSSED;
 pub use ingest::{ingest, ingest_in};
 pub use period::{CurrentPeriod, PeriodBook, current_period, new_period};
 pub use retention::remove_old_events;
