@@ -1,8 +1,8 @@
 //! The periods of a subscription (contract: "Periods"). All instants are whole seconds of UTC.
 
-use jiff::Span;
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
+use jiff::{Span, ToSpan};
 
 use crate::kernel::{Timestamp, text_enum};
 
@@ -135,6 +135,15 @@ fn months_between(start: DateTime, end: DateTime) -> u32 {
 pub(super) fn month_of(at: Timestamp) -> (u16, u8) {
     let at = date_time(at).unwrap_or_default();
     (at.year().unsigned_abs(), at.month().unsigned_abs())
+}
+
+/// Returns the first instant after a month, in UTC. Returns `None` if there is no such month.
+pub(super) fn end_of_month(year: u16, month: u8) -> Option<Timestamp> {
+    let (year, month) = (i16::try_from(year).ok()?, i8::try_from(month).ok()?);
+    let first = Date::new(year, month, 1).ok()?;
+    let next = first.checked_add(1_i32.months()).ok()?;
+    let at = Offset::UTC.to_timestamp(next.to_datetime(Time::midnight()));
+    Some(Timestamp::from_seconds(at.ok()?.as_second()))
 }
 
 fn date_time(at: Timestamp) -> Option<DateTime> {

@@ -1,11 +1,13 @@
 //! Customers: who pays (contract: "Customer").
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::money::{Currency, Money, MoneyError};
 use super::party::{Address, NewAddress, Party, TaxId};
-use super::payment_method::PaymentProvider;
+use super::payment_method::{Card, PaymentProvider};
 use crate::kernel::{
     CustomerId, Email, Name, OrganizationName, PlatformId, Timestamp, UserId, record,
     update_command,
@@ -54,10 +56,19 @@ pub struct Customer {
     /// The number of invoices that have a number.
     #[serde(skip)]
     pub invoice_count: i64,
+    /// The card of the default payment method. `None` if there is none.
+    #[serde(skip)]
+    pub default_card: Option<Card>,
+    /// When the customer is told that this card expires. `None` if that was done, or there is no card.
+    #[serde(skip)]
+    pub card_notice_at: Option<Timestamp>,
     /// Since when the provider has old details of the customer. `None` if it has the present ones, or none.
     #[serde(skip)]
     pub unsent_since: Option<Timestamp>,
 }
+
+/// How long before its end a card is told about.
+const CARD_NOTICE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 record! {
     Customer as "customer" by id, asked CustomerQuery;
@@ -94,6 +105,8 @@ impl Customer {
             updated_at: now,
             invoice_prefix,
             invoice_count: 0,
+            default_card: None,
+            card_notice_at: None,
             unsent_since: None,
         }
     }
@@ -129,6 +142,16 @@ impl Customer {
         let position = digits.parse::<i64>().ok()?;
         let is_number = position > 0 && self.invoice_number(position) == number;
         is_number.then_some(position)
+    }
+
+    /// Sets the default payment method. The customer is told 30 days before its card expires, or at once if it expires
+    /// sooner.
+    pub fn set_default_method(&mut self, method: Option<(&str, &Card)>, now: Timestamp) {
+        self.default_payment_method_id = method.map(|(id, _)| id.to_owned());
+        self.default_card = method.map(|(_, card)| card.clone());
+        let expiry = method.and_then(|(_, card)| card.expires_at());
+        let expiry = expiry.filter(|expiry| *expiry > now);
+        self.card_notice_at = expiry.map(|expiry| expiry.minus(CARD_NOTICE).max(now));
     }
 
     /// Records that the provider has old details of the customer.
@@ -171,6 +194,13 @@ pub enum CustomerQuery {
     WithPrefix(String),
     /// The customer with this id at the provider.
     WithProviderId(String),
+    /// The customers who are told about their card by an instant, the first one first.
+    CardNoticeDue {
+        /// The customer; `None` for all.
+        of: Option<CustomerId>,
+        /// The instant.
+        by: Timestamp,
+    },
     /// The customers whose details have to be sent to the provider, the first one first.
     Unsent,
 }

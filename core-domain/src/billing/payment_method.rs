@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::calendar::month_of;
+use super::calendar::{end_of_month, month_of};
 use crate::kernel::{CustomerId, Timestamp, text_enum};
 
 text_enum! {
@@ -44,6 +44,12 @@ pub struct Card {
 }
 
 impl Card {
+    /// Returns the first instant at which the card has expired. Returns `None` if its month is invalid.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        end_of_month(self.exp_year, self.exp_month)
+    }
+
     /// Returns whether the card has expired. It is valid until the end of its last month, in UTC.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
@@ -93,6 +99,7 @@ mod tests {
         ] {
             let now = Timestamp::parse_rfc3339(now).unwrap();
             assert_eq!(card.has_expired(now), expected);
+            assert_eq!(card.expires_at().unwrap() <= now, expected);
         }
     }
 }

@@ -20,6 +20,8 @@ CREATE TABLE "billing_customers" (
     "updated_at" BIGINT NOT NULL,
     "invoice_prefix" TEXT COLLATE "C" NOT NULL,
     "invoice_count" BIGINT NOT NULL,
+    "default_card" TEXT COLLATE "C",
+    "card_notice_at" BIGINT,
     "unsent_since" BIGINT,
     "row_version" BIGINT NOT NULL
 );
@@ -28,6 +30,7 @@ CREATE UNIQUE INDEX "billing_customers_user" ON "billing_customers" ("user_id") 
 CREATE UNIQUE INDEX "billing_customers_invoice_prefix" ON "billing_customers" ("invoice_prefix");
 CREATE UNIQUE INDEX "billing_customers_provider" ON "billing_customers" ("provider_id") WHERE "provider_id" IS NOT NULL;
 CREATE INDEX "billing_customers_by_created_at" ON "billing_customers" ("created_at", "id");
+CREATE INDEX "billing_customers_by_card_notice_at_if_card_notice_at" ON "billing_customers" ("card_notice_at", "id") WHERE "card_notice_at" IS NOT NULL;
 CREATE INDEX "billing_customers_by_unsent_since_if_unsent_since" ON "billing_customers" ("unsent_since", "id") WHERE "unsent_since" IS NOT NULL;
 
 CREATE TABLE "billing_subscriptions" (

@@ -62,6 +62,8 @@ table! {
         updated_at: Time,
         invoice_prefix: Text,
         invoice_count: Int,
+        default_card: Opt<Json>,
+        card_notice_at: Opt<Time>,
         unsent_since: Opt<Time>,
     }
     unique {
@@ -72,6 +74,7 @@ table! {
     }
     index {
         [created_at],
+        [card_notice_at] where [IndexPredicate::NotNull("card_notice_at")],
         [unsent_since] where [UNSENT],
     }
     select customers
@@ -87,6 +90,10 @@ fn customers(query: &CustomerQuery) -> Select {
         CustomerQuery::OfUser(user) => customers.filter(Filter::eq("user_id", user)),
         CustomerQuery::WithPrefix(prefix) => customers.filter(Filter::eq("invoice_prefix", prefix)),
         CustomerQuery::WithProviderId(id) => customers.filter(Filter::eq("provider_id", id)),
+        CustomerQuery::CardNoticeDue { of, by } => Select::of(Customer::TABLE)
+            .filter_if(of.as_ref().map(|id| Filter::eq("id", id)))
+            .filter(Filter::le("card_notice_at", *by))
+            .order_by("card_notice_at"),
         CustomerQuery::Unsent => customers
             .filter(Filter::of_index(UNSENT))
             .order_by("unsent_since"),

@@ -17,7 +17,8 @@ use super::event_job::ApplyEvent;
 use super::period_invoice::method_of;
 use super::provider::ChargeFailure;
 use super::{
-    Billing, boundary, charge, credit, invoice_state, job_failure, payment, subscription_state,
+    Billing, boundary, card_notice, charge, credit, invoice_state, job_failure, payment,
+    subscription_state,
 };
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
@@ -287,6 +288,9 @@ impl Advancing<'_> {
                     }
                     DueItem::Subscription(subscription) => {
                         boundary::pass(cx, uow, billing, subscription, due.at).await
+                    }
+                    DueItem::Card => {
+                        card_notice::tell(cx, uow, billing, self.customer, due.at).await
                     }
                     DueItem::Invoice(_) => Ok(()),
                 }

@@ -1,9 +1,10 @@
-//! The records that time changes, and when: subscriptions, invoices to charge, credits and changes that expire.
+//! The records that time changes, and when: subscriptions, invoices to charge, credits and changes
+//! that expire, and cards.
 
 use crate::access::unowned_records;
 use crate::billing::{
-    BillingOperation, BillingOperationQuery, CreditGrant, CreditGrantQuery, Invoice, InvoiceQuery,
-    Subscription, SubscriptionQuery,
+    BillingOperation, BillingOperationQuery, CreditGrant, CreditGrantQuery, Customer,
+    CustomerQuery, Invoice, InvoiceQuery, Subscription, SubscriptionQuery,
 };
 use crate::kernel::{CreditGrantId, CustomerId, InvoiceId, Result, SubscriptionId, Timestamp};
 use crate::port::UnitOfWork;
@@ -19,6 +20,8 @@ pub(super) enum DueItem {
     Subscription(SubscriptionId),
     /// An invoice is charged.
     Invoice(InvoiceId),
+    /// The customer is told that the card expires.
+    Card,
 }
 
 /// Something that is due at an instant.
@@ -90,6 +93,19 @@ pub(super) async fn list(
             item: DueItem::Invoice(invoice.id.clone()),
             customer: invoice.customer_id.clone(),
             version: invoice.version(),
+        }));
+    }
+    let query = CustomerQuery::CardNoticeDue {
+        of: of.cloned(),
+        by,
+    };
+    let customers = unowned_records::<Customer>(uow);
+    for customer in customers.list(&query, limit).await? {
+        due.extend(customer.card_notice_at.map(|at| Due {
+            at,
+            item: DueItem::Card,
+            customer: customer.id.clone(),
+            version: customer.version(),
         }));
     }
     due.sort();

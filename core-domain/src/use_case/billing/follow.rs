@@ -1,13 +1,13 @@
-//! Changes that billing follows: platforms that end, whose subscriptions end as well, and usage that reaches a part of the
-//! included quantity, which the customer is told. Billing reads the change feed, so the others do not have to know billing.
+//! Changes that billing follows: platforms that end, whose subscriptions end as well, builds that end, which are usage, and
+//! usage that reaches a part of the included quantity, which the customer is told. Billing reads the change feed, so the others do not have to know billing.
 
 use super::book::CustomerBook;
 use super::cancellation::{self, Cancellation};
 use super::news::{self, News};
 use super::subscription::live_of;
-use super::{Billing, feed_position, operation, payment};
+use super::{Billing, build_usage, feed_position, operation, payment};
 use crate::access::{SystemScope, unaudited, unowned_records};
-use crate::billing::usage::{AlertSeverity, UsageAlert};
+use crate::billing::usage::{AlertSeverity, NewUsageEvent, UsageAlert};
 use crate::billing::{Customer, CustomerQuery, FeedCursor};
 use crate::kernel::{Context, Machine, PlatformId, Reason, Result};
 use crate::port::{Store, UnitOfWork, transact};
@@ -41,6 +41,8 @@ enum Reaction {
     End(PlatformId, End),
     /// The customer is told about an alert.
     Tell(String),
+    /// A build or a deployment counts.
+    Count(NewUsageEvent),
 }
 
 impl Reaction {
@@ -49,13 +51,16 @@ impl Reaction {
         if entry.action == THRESHOLD_CROSSED {
             return Some(Self::Tell(entry.entity_id.clone()));
         }
+        if let Some(usage) = build_usage::ended_by(entry) {
+            return Some(Self::Count(usage));
+        }
         let end = End::by(entry)?;
         Some(Self::End(PlatformId::parse(&entry.entity_id)?, end))
     }
 }
 
 /// Follows the changes since the last call. Ends the subscriptions of deleted platforms at once, and those of cancelled
-/// ones with their period. Tells customers once that usage has reached a threshold of 80 percent or more. Returns the
+/// ones with their period. Counts ended builds and deployments as usage. Tells customers once that usage has reached a threshold of 80 percent or more. Returns the
 /// number of followed changes.
 ///
 /// # Errors
@@ -78,6 +83,9 @@ pub async fn follow_changes(cx: &Context, store: &dyn Store, billing: &Billing) 
                             end_of(cx, uow, billing, platform, *end).await
                         }
                         Reaction::Tell(alert) => tell_of(cx, uow, billing, alert).await,
+                        Reaction::Count(usage) => {
+                            build_usage::report(cx, uow, billing, usage).await
+                        }
                     }
                 })
             })

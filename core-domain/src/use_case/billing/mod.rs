@@ -10,7 +10,9 @@
 pub mod advance_job;
 pub(in crate::use_case::billing) mod book;
 mod boundary;
+mod build_usage;
 pub mod cancellation;
+mod card_notice;
 pub mod change;
 pub mod charge;
 pub mod clock;

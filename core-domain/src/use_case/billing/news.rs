@@ -2,7 +2,7 @@
 
 use super::Billing;
 use crate::billing::usage::UsageAlert;
-use crate::billing::{Customer, Invoice, Money, Subscription};
+use crate::billing::{Card, Customer, Invoice, Money, Subscription};
 use crate::kernel::{Context, Result, Timestamp};
 use crate::port::UnitOfWork;
 use crate::use_case::shared::{LinkMail, queue_mail};
@@ -29,6 +29,8 @@ pub(super) enum News<'a> {
         /// Whether there is a card for the first payment.
         has_method: bool,
     },
+    /// The default card expires soon.
+    CardExpires(&'a Card),
     /// The usage of a platform has reached a part of the included quantity.
     UsageReached(&'a UsageAlert),
 }
@@ -104,6 +106,16 @@ impl News<'_> {
                 subscription,
                 has_method,
             } => trial_ends(subscription, has_method)?,
+            Self::CardExpires(card) => {
+                let (last4, month, year) = (&card.last4, card.exp_month, card.exp_year);
+                [
+                    format!("Your card ending in {last4} expires at the end of {month:02}/{year}"),
+                    format!(
+                        "The card ending in {last4}, which pays for your subscription, expires at the end of {month:02}/{year}."
+                    ),
+                    "Add another card before, and make it the default.".to_owned(),
+                ]
+            }
             Self::UsageReached(alert) => [
                 format!(
                     "{} % of what your plan includes is used: {}",
@@ -130,7 +142,10 @@ impl News<'_> {
             | Self::Declined(invoice)
             | Self::MustConfirm(invoice)
             | Self::GivenUp(invoice) => Some(invoice),
-            Self::Ended(_) | Self::TrialEnds { .. } | Self::UsageReached(_) => None,
+            Self::Ended(_)
+            | Self::TrialEnds { .. }
+            | Self::CardExpires(_)
+            | Self::UsageReached(_) => None,
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::access::{
     CustomerScope, SystemScope, audited, authorize_customer, ensure_below, unowned_records,
 };
 use crate::billing::{
-    Customer, CustomerQuery, PaymentMethod, PaymentMethodType, Subscription, SubscriptionQuery,
-    SubscriptionStatus,
+    Card, Customer, CustomerQuery, PaymentMethod, PaymentMethodType, Subscription,
+    SubscriptionQuery, SubscriptionStatus,
 };
 use crate::kernel::{
     Code, Context, CustomerId, Error, InvoiceId, PermissionType, Result, Stored, Timestamp,
@@ -143,7 +143,8 @@ pub async fn attach(
     let method = attach_to(cx, store, billing, &known, id, key).await?;
     let (mut known, _) = load(store, customer).await?;
     if known.default_payment_method_id.is_none() {
-        known = make_default(cx, store, billing, &known, &method.id).await?;
+        let chosen = (method.id.as_str(), &method.card);
+        known = make_default(cx, store, billing, &known, chosen).await?;
     }
     Ok(to_payment_method(method, Some(&known), now))
 }
@@ -160,7 +161,8 @@ pub(super) async fn attach_only(
     let (known, _) = load(store, customer).await?;
     let method = attach_to(cx, store, billing, &known, id, key).await?;
     let (known, _) = load(store, customer).await?;
-    replace_default(cx, store, billing, &known, &method.id).await?;
+    let chosen = (method.id.as_str(), &method.card);
+    replace_default(cx, store, billing, &known, chosen).await?;
     Ok(method.id)
 }
 
@@ -223,7 +225,8 @@ pub async fn set_default(
             "The payment method is not attached to this customer.",
         ));
     };
-    make_default(cx, store, billing, &own, id).await?;
+    let chosen = (id, &found.shown.card);
+    make_default(cx, store, billing, &own, chosen).await?;
     Ok(PaymentMethod {
         is_default: true,
         ..found.shown
@@ -237,9 +240,10 @@ async fn make_default(
     store: &dyn Store,
     billing: &Billing,
     customer: &Customer,
-    method: &str,
+    chosen: (&str, &Card),
 ) -> Result<Stored<Customer>> {
-    let stored = replace_default(cx, store, billing, customer, method).await?;
+    let stored = replace_default(cx, store, billing, customer, chosen).await?;
+    let (method, _) = chosen;
     for invoice in open_of(store, &customer.id).await? {
         let charged = charge::charge(cx, store, billing, &invoice, method).await;
         // The invoice stays open, and its next attempt is planned. An unknown outcome is looked up later.
@@ -255,8 +259,9 @@ async fn replace_default(
     store: &dyn Store,
     billing: &Billing,
     customer: &Customer,
-    method: &str,
+    chosen: (&str, &Card),
 ) -> Result<Stored<Customer>> {
+    let (method, _) = chosen;
     if let Some(provider_id) = &customer.provider_id {
         let key = OpKey::new(provider_id, &format!("default:{method}"));
         let set = billing
@@ -265,7 +270,7 @@ async fn replace_default(
             .await;
         set.map_err(payments_error)?;
     }
-    store_default(cx, store, &customer.id, Some(method)).await
+    store_default(cx, store, billing, &customer.id, Some(chosen)).await
 }
 
 /// Makes a method of the customer the default, as [`make_default`], or removes the default.
@@ -274,11 +279,11 @@ pub(super) async fn follow_default(
     store: &dyn Store,
     billing: &Billing,
     customer: &Customer,
-    method: Option<&str>,
+    chosen: Option<(&str, &Card)>,
 ) -> Result<()> {
-    match method {
-        Some(method) => make_default(cx, store, billing, customer, method).await?,
-        None => store_default(cx, store, &customer.id, None).await?,
+    match chosen {
+        Some(chosen) => make_default(cx, store, billing, customer, chosen).await?,
+        None => store_default(cx, store, billing, &customer.id, None).await?,
     };
     Ok(())
 }
@@ -290,17 +295,19 @@ async fn open_of(store: &dyn Store, customer: &CustomerId) -> Result<Vec<Invoice
     Ok(open?.iter().map(|invoice| invoice.id.clone()).collect())
 }
 
-async fn store_default(
+/// Stores the default payment method of a customer, with its card.
+pub(super) async fn store_default(
     cx: &Context,
     store: &dyn Store,
+    billing: &Billing,
     customer: &CustomerId,
-    method: Option<&str>,
+    chosen: Option<(&str, &Card)>,
 ) -> Result<Stored<Customer>> {
     transact(store, |uow, _| {
         Box::pin(async move {
             let seen = unowned_records::<Customer>(uow).get(customer).await?;
             let mut next = seen.edit();
-            next.default_payment_method_id = method.map(str::to_owned);
+            next.set_default_method(chosen, billing.now(uow).await?);
             let cx = &cx.without_conditions();
             let scope = &SystemScope::new();
             audited::replace(cx, scope, uow, &seen, next, "customer.updated").await
@@ -353,10 +360,11 @@ pub(super) async fn detach_of(
     if customer.default_payment_method_id.as_deref() == Some(id) {
         match others.first() {
             Some(next) => {
-                replace_default(cx, store, billing, customer, &next.id).await?;
+                let chosen = (next.id.as_str(), &next.card);
+                replace_default(cx, store, billing, customer, chosen).await?;
             }
             None => {
-                store_default(cx, store, &customer.id, None).await?;
+                store_default(cx, store, billing, &customer.id, None).await?;
             }
         }
     }

@@ -179,8 +179,9 @@ pub async fn choose_method(
     customer: &Manage,
     method: &str,
 ) -> Result<()> {
-    ensure_own(store, billing, customer, method).await?;
-    payment_method::follow_default(cx, store, billing, customer, Some(method)).await
+    let own = own_method(store, billing, customer, method).await?;
+    let chosen = (own.id.as_str(), &own.card);
+    payment_method::follow_default(cx, store, billing, customer, Some(chosen)).await
 }
 
 /// Detaches a payment method of the customer.
@@ -195,21 +196,21 @@ pub async fn remove_method(
     customer: &Manage,
     method: &str,
 ) -> Result<()> {
-    ensure_own(store, billing, customer, method).await?;
+    own_method(store, billing, customer, method).await?;
     payment_method::detach_of(cx, store, billing, customer, method).await?;
     Ok(())
 }
 
-async fn ensure_own(
+async fn own_method(
     store: &dyn Store,
     billing: &Billing,
     customer: &Manage,
     method: &str,
-) -> Result<()> {
+) -> Result<PaymentMethod> {
     let (customer, now) = payment_method::load(store, &customer.id).await?;
     let methods = payment_method::list(&customer, billing, now).await?;
-    let is_own = methods.iter().any(|own| own.id == method);
-    is_own.then_some(()).ok_or(Error::NotFound(PAYMENT_METHOD))
+    let own = methods.into_iter().find(|own| own.id == method);
+    own.ok_or(Error::NotFound(PAYMENT_METHOD))
 }
 
 /// Removes at most `limit` sessions that have ended. Returns the number of removed sessions; 0 means that none is left.

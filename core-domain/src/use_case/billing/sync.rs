@@ -1,7 +1,7 @@
 //! Applies the state of objects at the payment provider (contract: "Webhook" and "Reconcile"). An invoice that was paid there
 //! is paid here. Every other difference is recorded and never resolved silently.
 
-use super::payment_method::{follow_default, load};
+use super::payment_method::{follow_default, load, store_default};
 use super::provider::ChargeFailure;
 use super::{Billing, charge, invoice_state};
 use crate::access::{SystemScope, unowned_records};
@@ -105,10 +105,18 @@ pub(super) async fn sync_methods(
     let default = candidates
         .find(is_attached)
         .or_else(|| methods.first().map(|method| method.id.clone()));
-    if default == known.default_payment_method_id {
-        return Ok(());
+    let chosen = methods
+        .iter()
+        .find(|method| default.as_ref() == Some(&method.id));
+    let card = chosen.map(|method| &method.card);
+    let chosen = chosen.map(|method| (method.id.as_str(), &method.card));
+    if default != known.default_payment_method_id {
+        follow_default(cx, store, billing, &known, chosen).await?;
+    } else if card != known.default_card.as_ref() {
+        // The issuer has renewed the card.
+        store_default(cx, store, billing, customer, chosen).await?;
     }
-    Ok(follow_default(cx, store, billing, &known, default.as_deref()).await?)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -175,3 +175,35 @@ async fn usage_from_80_percent_on_is_told_once(world: World) {
     }
 }
 on_every_store!(usage_from_80_percent_on_is_told_once);
+
+async fn an_expiring_card_is_told_about_once_if_it_is_needed(world: World) {
+    world.set_time("2034-10-15T00:00:00Z");
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    let told = || mails_with(&world, "expires");
+    // The test cards expire at the end of 2034.
+    world.bill_until("2034-12-01T23:59:59Z").await;
+    assert_eq!(told().await.len(), 0);
+    for _ in 0..2 {
+        world.bill_until("2034-12-02T00:00:00Z").await;
+        let seen = told().await;
+        let subject = "Your card ending in 4242 expires at the end of 12/2034";
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].0, subject);
+    }
+    // Another card that expires as soon is told about at once. Without a subscription no card is told about.
+    world
+        .use_card(&customer, "pm_card_authenticationRequired")
+        .await;
+    world.bill().await;
+    assert_eq!(told().await.len(), 2);
+    let body = json!({ "platformId": platform, "immediately": true });
+    let canceled = world
+        .billing
+        .post(&operator(), "/subscription/cancel", body)
+        .await;
+    let _ = canceled.expect(200);
+    world.use_card(&customer, "pm_card_visa").await;
+    world.bill().await;
+    assert_eq!(told().await.len(), 2);
+}
+on_every_store!(an_expiring_card_is_told_about_once_if_it_is_needed);

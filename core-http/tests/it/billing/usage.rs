@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::paying_platform;
 use crate::world::{
-    World, admin, on_every_store, operator, plain_member, usage_event, with_fields,
+    World, admin, on_every_store, operator, plain_member, platform_path, usage_event, with_fields,
 };
 
 const START: &str = "2027-11-01T00:00:00Z";
@@ -359,7 +359,7 @@ async fn an_alert_is_triggered_once_a_period_and_written_to_the_audit_log() {
         .expect(200);
     world.use_metric(&platform, "c", "requests", 800_000).await;
     assert_eq!(triggered(&alerts().await), [50, 80, 100]);
-    let path = crate::world::platform_path(&platform, "/audit?limit=100");
+    let path = platform_path(&platform, "/audit?limit=100");
     let audit = world
         .registry
         .get(&operator(), &path)
@@ -415,3 +415,48 @@ async fn removed_events_still_count() {
         10
     );
 }
+
+/// Returns the number of builds of a platform in the current period.
+async fn count_builds(world: &World, platform: &str) -> i64 {
+    let _ = world.bill().await;
+    let current = world.usage_of(platform, "/usage/current").await;
+    of_metric(&current["metrics"], "builds", "quantity")
+}
+
+async fn a_deployment_or_another_build_that_has_ended_counts_once(world: World) {
+    world.set_time(START);
+    let (platform, _) = paying_platform(&world, "starter").await;
+    let path = platform_path(&platform, "/deployments");
+    for (number, end) in ["active", "failure", "canceled"].into_iter().enumerate() {
+        let body = json!({ "idempotencyKey": end, "userId": "ada", "projectName": "engines-site" });
+        let entered = world.registry.post(&operator(), &path, body).await;
+        let one = format!("{path}/{}", entered.expect(201).id());
+        let counted = i64::try_from(number).unwrap();
+        assert_eq!(count_builds(&world, &platform).await, counted);
+        let ended = json!({ "status": end });
+        let ended = world.registry.patch(&operator(), &one, ended).await;
+        let _ = ended.expect(200);
+        assert_eq!(count_builds(&world, &platform).await, counted + 1);
+        assert_eq!(count_builds(&world, &platform).await, counted + 1);
+    }
+    // The build of a deployment is counted as the deployment, and any other build by itself.
+    world.deployment(&platform, &operator()).await;
+    world.run_jobs().await;
+    let latest = platform_path(&platform, "/builds/latest");
+    let build = world.registry.get(&operator(), &latest).await;
+    let build = platform_path(&platform, &format!("/builds/{}", build.expect(200).id()));
+    for (change, counted) in [
+        (json!({ "buildStatus": "success" }), 4),
+        (json!({ "triggeredBy": "push" }), 5),
+        (json!({ "buildStatus": "building" }), 5),
+        (json!({ "buildStatus": "failed" }), 5),
+    ] {
+        let changed = world
+            .registry
+            .patch(&operator(), &build, change.clone())
+            .await;
+        let _ = changed.expect(200);
+        assert_eq!(count_builds(&world, &platform).await, counted, "{change}");
+    }
+}
+on_every_store!(a_deployment_or_another_build_that_has_ended_counts_once);
