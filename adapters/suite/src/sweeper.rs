@@ -10,6 +10,7 @@ use core_domain::use_case::billing::closing::close_void_invoices;
 use core_domain::use_case::billing::customer_details::send_details;
 use core_domain::use_case::billing::inbox::{catch_up, remove_old_provider_events};
 use core_domain::use_case::billing::portal;
+use core_domain::use_case::billing::reconcile::compare_invoices;
 use core_domain::use_case::billing::recovery::recover;
 use core_domain::use_case::billing::{Billing, ledger};
 use core_domain::use_case::cli::remove_expired_plans;
@@ -270,8 +271,8 @@ impl Sweeper {
         }
     }
 
-    /// Cancels void invoices at the payment provider, sends it changed details of customers, and fetches its events whose
-    /// webhooks were missed.
+    /// Cancels void invoices at the payment provider, sends it changed details of customers, fetches its events whose
+    /// webhooks were missed, and compares the invoices once a day.
     async fn follow_provider(&self, mut stopped: watch::Receiver<bool>) {
         let cx = Context::system(Arc::clone(&self.entropy));
         let (store, billing) = (self.store.as_ref(), self.billing.as_ref());
@@ -279,19 +280,21 @@ impl Sweeper {
             let closed = close_void_invoices(&cx, store, billing).await?;
             let sent = send_details(store, billing).await?;
             let received = catch_up(&cx, store, billing).await?;
-            Ok::<_, Error>((closed, sent, received))
+            let compared = compare_invoices(&cx, store, billing).await?;
+            Ok::<_, Error>((closed, sent, received, compared))
         };
         let followed = tokio::select! {
             followed = followed => followed,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         match followed {
-            Ok((0, 0, 0)) => {}
-            Ok((closed, sent, received)) => {
+            Ok((0, 0, 0, 0)) => {}
+            Ok((closed, sent, received, compared)) => {
                 tracing::info!(
                     closed,
                     sent,
                     received,
+                    compared,
                     "caught up with the payment provider"
                 );
             }

@@ -8,7 +8,7 @@ use crate::kernel::strategy::count;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct FeedCursor {
-    /// The feed: [`FeedCursor::PLATFORMS`] or [`FeedCursor::PROVIDER`].
+    /// The feed: [`FeedCursor::PLATFORMS`], [`FeedCursor::PROVIDER`] or [`FeedCursor::COMPARED`].
     #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,8}"))]
     pub id: String,
     /// The position of the last change that was read, in the unit of the feed.
@@ -26,6 +26,9 @@ impl FeedCursor {
 
     /// The events of the payment provider. Its positions are seconds of the provider's clock.
     pub const PROVIDER: &'static str = "provider";
+
+    /// The comparison of all invoices with the provider. Its positions are UTC days since 1970.
+    pub const COMPARED: &'static str = "compared";
 }
 
 /// Queries for cursors.

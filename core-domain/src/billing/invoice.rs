@@ -398,6 +398,8 @@ pub enum InvoiceQuery {
         /// The instant.
         by: Timestamp,
     },
+    /// The invoices that the provider has and that were created since an instant, the first one first.
+    PushedSince(Timestamp),
     /// The open invoices of all customers.
     Open,
     /// The void invoices that have to be cancelled at the provider, the first one first.

@@ -1,4 +1,4 @@
-//! Who issues and who gets an invoice: names, addresses and tax ids. A final invoice keeps a copy of them.
+//! The parties of an invoice, issuer and customer: names, addresses and tax ids. A final invoice keeps a copy of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub struct Address {
     pub line2: Option<Line<1, 200>>,
     /// The postal code. `null` where there is none.
     pub postal_code: Option<Line<1, 20>>,
-    /// The city.
+    /// The city or town.
     pub city: Line<1, 100>,
     /// The state, province or region. `null` if not needed.
     pub state: Option<Line<1, 100>>,
@@ -85,7 +85,7 @@ pub struct NewAddress {
     pub line2: Option<Line<1, 200>>,
     /// The postal code. Default: none.
     pub postal_code: Option<Line<1, 20>>,
-    /// The city.
+    /// The city or town.
     pub city: Line<1, 100>,
     /// The state, province or region. Default: none.
     pub state: Option<Line<1, 100>>,
@@ -107,7 +107,7 @@ impl From<NewAddress> for Address {
 }
 
 impl Address {
-    /// Returns the lines of the address as they stand on a letter, without the country.
+    /// Returns the lines of the address for a letter, without the country.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let place = [

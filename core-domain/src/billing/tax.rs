@@ -20,7 +20,7 @@ pub const REVERSE_CHARGE_NOTE: &str =
     "Reverse charge: the recipient of the services owes the value-added tax.";
 
 text_enum! {
-    /// Who owes the tax on a line.
+    /// The party that owes the tax on a line.
     pub enum TaxTreatment {
         /// No tax is due.
         Untaxed = "untaxed",
@@ -37,7 +37,7 @@ text_enum! {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TaxRate {
-    /// Who owes the tax.
+    /// The party that owes the tax.
     treatment: TaxTreatment,
     /// The rate in basis points: 1900 are 19 percent. 0 unless the line is taxed.
     basis_points: u32,
@@ -65,7 +65,7 @@ impl TaxRate {
         })
     }
 
-    /// Returns who owes the tax.
+    /// Returns the party that owes the tax.
     #[must_use]
     pub const fn treatment(self) -> TaxTreatment {
         self.treatment
@@ -115,7 +115,7 @@ impl proptest::arbitrary::Arbitrary for TaxRate {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct LineTax {
-    /// The rate.
+    /// The rate, which is also that of a line that corrects this one.
     #[serde(flatten)]
     pub rate: TaxRate,
     /// The tax in minor units. Negative for a credit.

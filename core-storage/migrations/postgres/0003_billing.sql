@@ -127,6 +127,7 @@ CREATE INDEX "billing_invoices_by_due_at_if_due_at" ON "billing_invoices" ("due_
 CREATE INDEX "billing_invoices_by_period_start_if_status" ON "billing_invoices" ("period_start", "id") WHERE "status" = 'open';
 CREATE INDEX "billing_invoices_by_closing_since_if_closing_since" ON "billing_invoices" ("closing_since", "id") WHERE "closing_since" IS NOT NULL;
 CREATE INDEX "billing_invoices_by_created_at_if_contradiction" ON "billing_invoices" ("created_at", "id") WHERE "contradiction" IS NOT NULL;
+CREATE INDEX "billing_invoices_by_created_at_if_provider_id" ON "billing_invoices" ("created_at", "id") WHERE "provider_id" IS NOT NULL;
 
 CREATE TABLE "billing_payment_attempts" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -189,6 +189,7 @@ fn subscriptions(query: &SubscriptionQuery) -> Select {
 }
 
 const OPEN_INVOICE: IndexPredicate = IndexPredicate::Is("status", "open");
+const PUSHED: IndexPredicate = IndexPredicate::NotNull("provider_id");
 const CLOSING: IndexPredicate = IndexPredicate::NotNull("closing_since");
 const CONTRADICTED: IndexPredicate = IndexPredicate::NotNull("contradiction");
 
@@ -243,6 +244,7 @@ table! {
         [period_start] where [OPEN_INVOICE],
         [closing_since] where [CLOSING],
         [created_at] where [CONTRADICTED],
+        [created_at] where [PUSHED],
     }
     select invoices
 }
@@ -267,6 +269,10 @@ fn invoices(query: &InvoiceQuery) -> Select {
             .filter_if(of_customer(of))
             .filter(Filter::le("due_at", *by))
             .order_by("due_at"),
+        InvoiceQuery::PushedSince(at) => Select::of(Invoice::TABLE)
+            .filter(Filter::of_index(PUSHED))
+            .filter(Filter::ge("created_at", *at))
+            .order_by("created_at"),
         InvoiceQuery::Open => Select::of(Invoice::TABLE)
             .filter(open())
             .order_by("period_start"),

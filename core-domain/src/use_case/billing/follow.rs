@@ -34,7 +34,7 @@ impl End {
     }
 }
 
-/// What billing does about a change.
+/// The reaction of billing to a change.
 #[derive(Clone, Debug)]
 enum Reaction {
     /// The subscription of a platform ends.

@@ -44,6 +44,7 @@ pub mod plan;
 pub mod portal;
 mod provider;
 mod quote;
+pub mod reconcile;
 pub mod recovery;
 mod resume;
 pub mod subscription;

@@ -24,9 +24,9 @@ pub(super) enum News<'a> {
     Ended(&'a Subscription),
     /// A trial ends soon.
     TrialEnds {
-        /// The subscription.
+        /// The subscription whose trial it is.
         subscription: &'a Subscription,
-        /// Whether there is a card for the first payment.
+        /// `true` if there is a card for the first payment.
         has_method: bool,
     },
     /// The default card expires soon.

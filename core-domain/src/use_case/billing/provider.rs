@@ -6,7 +6,7 @@ use super::Billing;
 use super::customer_details::details_of;
 use crate::access::{SystemScope, audited, unowned_records};
 use crate::billing::Customer;
-use crate::kernel::{Code, Context, CustomerId, Error, InvoiceId, Result};
+use crate::kernel::{Code, Context, Error, InvoiceId, Result};
 use crate::port::{
     Cause, Decline, OpKey, PayingCustomer, PaymentsError, Store, UnitOfWork, transact,
 };

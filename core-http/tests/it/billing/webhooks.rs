@@ -4,6 +4,7 @@ use core_domain::billing::{Customer, CustomerQuery};
 use core_domain::kernel::{Clock, Context};
 use core_domain::port::{Close, OpKey, Payments, ProviderEvent};
 use core_domain::use_case::billing::inbox::catch_up;
+use core_domain::use_case::billing::reconcile::compare_invoices;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
@@ -168,4 +169,25 @@ async fn a_missed_event_is_fetched_although_a_later_one_was_delivered() {
         world.run_jobs().await;
     }
     assert_eq!(world.subscription_of(&platform).await["status"], "active");
+}
+
+#[tokio::test]
+async fn a_difference_without_an_event_is_found_by_the_daily_comparison() {
+    let world = World::new();
+    let (platform, invoice) = waiting(&world).await;
+    let cx = Context::system(world.app.entropy.clone());
+    let store = world.app.store.as_ref();
+    let compare = || compare_invoices(&cx, store, &world.billing_parts);
+    confirm(&world, &invoice).await;
+    assert_eq!(compare().await.unwrap(), 0, "the ledger needs none");
+    world.payments.pretend_to_be_stripe();
+    for expected in [1, 0] {
+        assert_eq!(compare().await.unwrap(), expected);
+        assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    }
+    world.tick(24 * 60 * 60);
+    assert_eq!(compare().await.unwrap(), 1);
+    world.tick(36 * 24 * 60 * 60);
+    assert_eq!(compare().await.unwrap(), 0);
+    world.assert_books_balance().await;
 }
