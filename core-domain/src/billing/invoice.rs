@@ -306,8 +306,9 @@ impl Invoice {
     /// Returns the rate at which the plan is taxed: that of the last line that charges for a plan.
     #[must_use]
     pub fn plan_tax(&self) -> TaxRate {
-        let charges = self.lines.iter().filter(|line| line.kind.is_plan());
-        charges.last().map(|line| line.tax.rate).unwrap_or_default()
+        let mut newest_first = self.lines.iter().rev();
+        let charge = newest_first.find(|line| line.kind.is_plan());
+        charge.map(|line| line.tax.rate).unwrap_or_default()
     }
 
     /// Returns the tax of each rate in minor units, in the order of the rates, and the amount that it is for.
