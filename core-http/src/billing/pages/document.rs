@@ -7,7 +7,7 @@ use core_domain::kernel::Result;
 use core_domain::use_case::billing::Billing;
 use maud::{Markup, html};
 
-use super::layout::{amount, capital_words, day, grouped, standalone_page};
+use super::layout::{amount, capital_words, day, group_digits, standalone_page};
 use crate::kernel::StandalonePage;
 
 /// Renders an invoice as a page of its own, for print and for files.
@@ -120,7 +120,7 @@ fn line_row(line: &InvoiceLine) -> Markup {
                 }
             }
             td { (day(line.period_start)) " to " (day(line.period_end)) }
-            td.number { (grouped(line.quantity)) }
+            td.number { (group_digits(line.quantity)) }
             td.number { (amount(line.amount, line.currency)) }
         }
     }

@@ -91,8 +91,8 @@ pub(super) fn capital_words(word: &str) -> String {
     first.into_iter().chain(rest.chars()).collect()
 }
 
-/// Returns a number with its digits in groups of three, for example `1,000,000`.
-pub(super) fn grouped(number: u64) -> String {
+/// Writes a number with its digits in groups of three, for example `1,000,000`.
+pub(super) fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 2);
     for (at, digit) in digits.chars().enumerate() {

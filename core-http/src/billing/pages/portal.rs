@@ -171,7 +171,8 @@ pub(super) async fn render(
         return_url: &scope.session().return_url,
         content: &content,
         methods: methods.as_deref().unwrap_or_default(),
-        chosen: query,
+        chosen_tier: query.tier,
+        chosen_interval: query.interval,
     };
     let shown = html! {
         @if let Some(notice_) = query.notice { (notice(notice_.text())) }

@@ -10,9 +10,8 @@ use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::change::{ChangePreview, EffectiveAt};
 use maud::{Markup, html};
 
-use super::layout::{FORMS, PORTAL, alert, amount, capital_words, day, grouped};
+use super::layout::{FORMS, PORTAL, alert, amount, capital_words, day, group_digits};
 use super::pay::TEST_CARDS;
-use super::portal::PortalQuery;
 
 /// The records that the portal shows.
 pub(super) struct Content {
@@ -37,8 +36,10 @@ pub(super) struct PortalView<'a> {
     pub(super) return_url: &'a str,
     pub(super) content: &'a Content,
     pub(super) methods: &'a [PaymentMethod],
-    /// The plan and the period that the customer has chosen to see their cost.
-    pub(super) chosen: PortalQuery,
+    /// The plan that the customer has chosen to see its cost, if any.
+    pub(super) chosen_tier: Option<Tier>,
+    /// The length of a period of that plan, if the customer has chosen one.
+    pub(super) chosen_interval: Option<Interval>,
 }
 
 impl PortalView<'_> {
@@ -88,11 +89,11 @@ impl PortalView<'_> {
 
     /// Returns the length of the period whose cost is shown.
     fn interval(&self, subscription: &Subscription) -> Interval {
-        self.chosen.interval.unwrap_or(subscription.interval)
+        self.chosen_interval.unwrap_or(subscription.interval)
     }
 
     fn plan_form(&self, subscription: &Subscription) -> Markup {
-        let (current, chosen) = (subscription.tier.as_str(), self.chosen.tier);
+        let (current, chosen) = (subscription.tier.as_str(), self.chosen_tier);
         let interval = self.interval(subscription);
         html! {
             form method="get" action=(PORTAL) {
@@ -127,8 +128,8 @@ impl PortalView<'_> {
                     } }
                     tbody { @for metric in &usage.metrics { tr {
                         td { (metric.metric.title()) (bar(metric)) }
-                        td.number { (grouped(metric.quantity)) }
-                        td.number { (grouped(metric.included)) }
+                        td.number { (group_digits(metric.quantity)) }
+                        td.number { (group_digits(metric.included)) }
                         td.number { (amount(metric.estimated_amount, usage.currency)) }
                     } } }
                 }
