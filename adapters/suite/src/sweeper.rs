@@ -343,7 +343,7 @@ mod tests {
     use std::time::Duration;
 
     use async_trait::async_trait;
-    use core_domain::billing::{PlanCatalog, TaxTable};
+    use core_domain::billing::{PaymentProvider, PlanCatalog, TaxTable};
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
     use core_domain::kernel::{SessionId, StoreError, Timestamp};
     use core_domain::port::{Mode, UnitOfWork, Within};
@@ -400,6 +400,9 @@ mod tests {
             );
             let mut payments = MockPayments::new();
             payments.expect_events_since().returning(|_| Ok(Vec::new()));
+            payments
+                .expect_provider()
+                .return_const(PaymentProvider::Ledger);
             let mut blobs = MockBlobs::new();
             blobs.expect_older_than().returning(|_| Ok(Vec::new()));
             Sweeper {

@@ -331,7 +331,7 @@ fn change(sums: &mut BTreeMap<String, i128>, key: &str, amount: i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::billing::{AppliedCredit, CreditSource, Entry, Money};
+    use crate::billing::{AppliedCredit, CreditSource, Entry, InvoiceLine, Money};
     use crate::kernel::strategy::fixed_sample;
 
     /// A customer with one credit of 500, of which an open invoice of 2,900 has used 300.
@@ -356,8 +356,10 @@ mod tests {
             invoice.status = InvoiceStatus::Open;
             invoice.currency = Currency::USD;
             invoice.number = Some("AB-000001".to_owned());
-            invoice.lines.truncate(0);
-            (invoice.subtotal, invoice.tax_total, invoice.discount_total) = (0, 2_900, 0);
+            let mut line = fixed_sample::<InvoiceLine>(1).remove(0);
+            (line.amount, line.tax.amount) = (2_500, 400);
+            invoice.lines = vec![line];
+            (invoice.subtotal, invoice.tax_total, invoice.discount_total) = (2_500, 400, 0);
             (
                 invoice.total,
                 invoice.credits_applied,
@@ -384,7 +386,7 @@ mod tests {
                 credit.as_str(),
             );
             records.post(
-                &Entry::invoice_finalized(usd(2_900), usd(2_900)).unwrap(),
+                &Entry::invoice_finalized(usd(2_900), usd(400)).unwrap(),
                 invoice.as_str(),
             );
             records.post(&Entry::credits_applied(usd(300)), invoice.as_str());
@@ -414,6 +416,17 @@ mod tests {
     #[test]
     fn records_that_follow_from_the_journal_have_no_difference() {
         assert_eq!(Records::sample().differences(), []);
+    }
+
+    #[test]
+    fn a_tax_that_is_not_that_of_the_lines_is_a_difference() {
+        let mut records = Records::sample();
+        records.invoice.lines[0].tax.amount += 1;
+        let found = records.differences();
+        assert!(
+            matches!(found.as_slice(), [JournalDifference::InvoiceAmounts { .. }]),
+            "{found:?}"
+        );
     }
 
     #[test]

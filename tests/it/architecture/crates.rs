@@ -46,6 +46,7 @@ fn the_domain_depends_on_no_other_workspace_crate_and_on_no_runtime_driver_or_ht
         "unicode-normalization",
         "json-patch",
         "idna",
+        "iso_country",
         "iso_currency",
         // Optional dependencies for tests only.
         "mockall",
