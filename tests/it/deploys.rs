@@ -123,15 +123,28 @@ impl DeployedSite {
     }
 
     /// Requests the front page and the file that it names. Returns the version.
+    ///
+    /// Another version can go live between both requests. The file is then missing, and the front page is another one.
     async fn visit(&self, server: &Server) -> usize {
+        let mut name = self.front_page(server).await;
+        loop {
+            let version = name.strip_prefix("app-").unwrap();
+            let version = version.strip_suffix(".js").unwrap().parse().unwrap();
+            let script = self.request(&format!("/{name}"));
+            let script = server.send("sites", script).await;
+            if script.status != 404 {
+                assert_eq!(script.expect(200).bytes, script_content(version));
+                return version;
+            }
+            let next = self.front_page(server).await;
+            assert_ne!(next, name, "the live version has all of its files");
+            name = next;
+        }
+    }
+
+    async fn front_page(&self, server: &Server) -> String {
         let front = server.send("sites", self.request("/")).await.expect(200);
-        let name = String::from_utf8(front.bytes.to_vec()).unwrap();
-        let version = name.strip_prefix("app-").unwrap();
-        let version = version.strip_suffix(".js").unwrap().parse().unwrap();
-        let script = self.request(&format!("/{name}"));
-        let script = server.send("sites", script).await.expect(200);
-        assert_eq!(script.bytes, script_content(version));
-        version
+        String::from_utf8(front.bytes.to_vec()).unwrap()
     }
 
     async fn list(&self, server: &Server) -> Vec<Value> {

@@ -59,7 +59,7 @@ pub struct Customer {
     /// The card of the default payment method. `None` if there is none.
     #[serde(skip)]
     pub default_card: Option<Card>,
-    /// When the customer is told that this card expires. `None` if that was done, or there is no card.
+    /// When the customer is notified that this card expires. `None` if that was done, or there is no card.
     #[serde(skip)]
     pub card_notice_at: Option<Timestamp>,
     /// Since when the provider has old details of the customer. `None` if it has the present ones, or none.
@@ -67,7 +67,7 @@ pub struct Customer {
     pub unsent_since: Option<Timestamp>,
 }
 
-/// How long before its end a card is told about.
+/// How long before its end a card is notified about.
 const CARD_NOTICE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 record! {
@@ -144,7 +144,7 @@ impl Customer {
         is_number.then_some(position)
     }
 
-    /// Sets the default payment method. The customer is told 30 days before its card expires, or at once if it expires
+    /// Sets the default payment method. The customer is notified 30 days before its card expires, or at once if it expires
     /// sooner.
     pub fn set_default_method(&mut self, method: Option<(&str, &Card)>, now: Timestamp) {
         self.default_payment_method_id = method.map(|(id, _)| id.to_owned());
@@ -194,7 +194,7 @@ pub enum CustomerQuery {
     WithPrefix(String),
     /// The customer with this id at the provider.
     WithProviderId(String),
-    /// The customers who are told about their card by an instant, the first one first.
+    /// The customers who are notified about their card by an instant, the first one first.
     CardNoticeDue {
         /// The customer; `None` for all.
         of: Option<CustomerId>,

@@ -190,7 +190,7 @@ pub struct Subscription {
     /// When collection was given up. `None` unless the subscription is unpaid.
     #[serde(skip)]
     pub unpaid_since: Option<Timestamp>,
-    /// When the customer is told next that the trial ends. `None` if no notice is planned.
+    /// When the customer is notified next that the trial ends. `None` if no notice is planned.
     #[serde(skip)]
     pub trial_notice_at: Option<Timestamp>,
     /// When time changes the subscription next: [`Subscription::next_due`], for the index.
@@ -198,7 +198,7 @@ pub struct Subscription {
     pub due_at: Option<Timestamp>,
 }
 
-/// How long before the end of a trial the customer is told about it, the longest first.
+/// How long before the end of a trial the customer is notified about it, the longest first.
 const TRIAL_NOTICES: [Duration; 2] = [
     Duration::from_secs(7 * 24 * 60 * 60),
     Duration::from_secs(24 * 60 * 60),

@@ -20,7 +20,7 @@ pub(super) enum DueItem {
     Subscription(SubscriptionId),
     /// An invoice is charged.
     Invoice(InvoiceId),
-    /// The customer is told that the card expires.
+    /// The customer is notified that the card expires.
     Card,
 }
 

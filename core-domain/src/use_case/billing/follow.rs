@@ -1,5 +1,5 @@
 //! Changes that billing follows: platforms that end, whose subscriptions end as well, builds that end, which are usage, and
-//! usage that reaches a part of the included quantity, which the customer is told. Billing reads the change feed, so the others do not have to know billing.
+//! usage that reaches a part of the included quantity, which the customer is notified. Billing reads the change feed, so the others do not have to know billing.
 
 use super::book::CustomerBook;
 use super::cancellation::{self, Cancellation};
@@ -39,7 +39,7 @@ impl End {
 enum Reaction {
     /// The subscription of a platform ends.
     End(PlatformId, End),
-    /// The customer is told about an alert.
+    /// The customer is notified about an alert.
     Tell(String),
     /// A build or a deployment counts.
     Count(NewUsageEvent),

@@ -113,7 +113,7 @@ async fn the_end_of_a_trial_is_told_seven_days_and_one_day_before(world: World) 
         assert_eq!(seen[0].0, "Your trial ends on 2027-02-03");
         assert!(seen[0].1.contains("charged 29.00 USD"), "{}", seen[0].1);
     }
-    // A longer trial is told about again. The notices of the old end do not come any more.
+    // A longer trial is notified about again. The notices of the old end do not come any more.
     let id = world.subscription_of(&platform).await["id"].clone();
     let path = format!("/operator/subscriptions/{}/trial", id.as_str().unwrap());
     let longer = json!({ "trialDays": 14 });
@@ -190,7 +190,7 @@ async fn an_expiring_card_is_told_about_once_if_it_is_needed(world: World) {
         assert_eq!(seen.len(), 1);
         assert_eq!(seen[0].0, subject);
     }
-    // Another card that expires as soon is told about at once. Without a subscription no card is told about.
+    // Another card that expires as soon is notified about at once. Without a subscription no card is notified about.
     world
         .use_card(&customer, "pm_card_authenticationRequired")
         .await;
