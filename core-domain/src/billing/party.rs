@@ -75,6 +75,7 @@ pub struct Address {
     pub country: Country,
 }
 
+// A type of its own: optional fields can be left out in a request, and a response always has them.
 /// A postal address in a request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -9,7 +9,7 @@ use crate::billing::{
 use crate::kernel::{CreditGrantId, CustomerId, InvoiceId, Result, SubscriptionId, Timestamp};
 use crate::port::UnitOfWork;
 
-/// Something that is due for a customer. Of what is due at the same instant, the first variant comes first.
+/// A change by time for a customer. Of the changes at the same instant, the first variant is made first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DueItem {
     /// A credit expires.
