@@ -37,6 +37,7 @@ use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
 use crate::passkeys::passkeys;
 use crate::payments::{PaymentProviders, check_payments};
+use crate::plans::Plans;
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
 use crate::sealer::Sealer;
@@ -131,7 +132,6 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let reporter = GatewayReporter {
         meter,
         usage: usage.clone(),
-        clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
         enforces_quotas: app.options.limits.enforce_quotas,
     };
@@ -175,6 +175,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         limits: builder.settings.webhooks.limits(),
     };
     let accounting = Accounting::new(Arc::clone(&store), Arc::clone(&app.entropy));
+    let plans = Plans::new(Arc::clone(&store), billing, Arc::clone(&app.entropy));
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -197,6 +198,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         billing_ticker: billing_ticker.start(),
         usage,
         accounting,
+        plans,
         gateway_usage: reporter.start(),
         _temporary: folder.temporary,
     })
@@ -380,7 +382,7 @@ fn iam_config(
 }
 
 /// Returns the plans with a payment provider and the clock. Stores the configured versions of the plans.
-async fn billing(
+pub(crate) async fn billing(
     builder: &SuiteBuilder,
     store: &Arc<dyn Store>,
     payments: Arc<dyn Payments>,
@@ -416,13 +418,18 @@ async fn billing(
     let stored = transact(store.as_ref(), |uow, _| {
         Box::pin(async move { plan::store_versions(uow, plans).await })
     });
-    match stored.await {
-        Ok(()) => Ok(Arc::new(billing)),
-        Err(Error::Store(error)) => Err(error.into()),
-        Err(error) => Err(SuiteError::Setting(ConfigError {
+    stored.await.map_err(plan_error)?;
+    Ok(Arc::new(billing))
+}
+
+/// Returns the error of plans that contradict the stored versions, or of the store.
+pub(crate) fn plan_error(error: Error) -> SuiteError {
+    match error {
+        Error::Store(error) => error.into(),
+        error => SuiteError::Setting(ConfigError {
             setting: "billing.plans",
             problem: error.to_string(),
-        })),
+        }),
     }
 }
 

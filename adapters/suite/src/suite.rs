@@ -8,6 +8,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 use crate::accounting::Accounting;
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
+use crate::plans::Plans;
 use crate::units::Units;
 use crate::usage::Usage;
 use crate::worker::WorkerHandle;
@@ -41,6 +42,7 @@ pub struct Suite {
     pub(crate) billing_ticker: BackgroundTask,
     pub(crate) usage: Usage,
     pub(crate) accounting: Accounting,
+    pub(crate) plans: Plans,
     pub(crate) gateway_usage: BackgroundTask,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
@@ -118,6 +120,12 @@ impl Suite {
     #[must_use]
     pub fn accounting(&self) -> Accounting {
         self.accounting.clone()
+    }
+
+    /// Returns the handle with which the host program moves subscriptions between versions of plans.
+    #[must_use]
+    pub fn plans(&self) -> Plans {
+        self.plans.clone()
     }
 
     /// Returns the worker that runs jobs.

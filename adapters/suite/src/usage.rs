@@ -9,7 +9,7 @@ use core_domain::billing::Metric;
 use core_domain::billing::usage::{
     IngestUsage, IngestedUsage, MAX_EVENTS, NewUsageEvent, UsageKey,
 };
-use core_domain::kernel::{Clock, Context, Entropy, Error, PlatformId, Result, hex};
+use core_domain::kernel::{Context, Entropy, Error, PlatformId, Result, Timestamp, hex};
 use core_domain::port::{Mode, Store, transact_in};
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::shared::usage;
@@ -54,15 +54,24 @@ impl Usage {
     /// - `CONFLICT` if a sum would exceed 63 bits. No event is stored.
     pub async fn report(&self, events: Vec<NewUsageEvent>) -> Result<IngestedUsage> {
         let scope = authorize_operator(&self.cx)?;
-        let (store, plans) = (self.store.as_ref(), &self.billing.plans);
-        usage::ingest(&self.cx, &scope, store, plans, IngestUsage { events }).await
+        let (store, metering) = (self.store.as_ref(), self.billing.metering());
+        usage::ingest(&self.cx, &scope, store, metering, IngestUsage { events }).await
+    }
+
+    /// Returns the current instant of billing.
+    async fn now(&self) -> Result<Timestamp> {
+        let clock = self.billing.clock;
+        transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
+            Box::pin(async move { clock.now(uow).await })
+        })
+        .await
     }
 
     /// Returns the exhausted quota of requests of a platform, if it has one and has used it up.
     async fn find_exhausted(&self, platform: &PlatformId) -> Result<Option<ExhaustedRequests>> {
-        let plans = &self.billing.plans;
+        let metering = self.billing.metering();
         let used = transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
-            Box::pin(async move { usage::exhausted_requests(uow, plans, platform).await })
+            Box::pin(async move { usage::exhausted_requests(uow, metering, platform).await })
         });
         let used = used.await?;
         Ok(used.map(|price| ExhaustedRequests {
@@ -141,7 +150,6 @@ impl Counts {
 pub(crate) struct GatewayReporter {
     pub(crate) meter: Arc<GatewayMeter>,
     pub(crate) usage: Usage,
-    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// `true` if the gateway refuses platforms that have exhausted their requests.
     pub(crate) enforces_quotas: bool,
@@ -193,8 +201,10 @@ impl GatewayReporter {
     /// Reports the counts since the last report. While an earlier report is not stored, counting continues in memory.
     async fn flush(&self, reports: &mut Reports) -> Result<()> {
         self.send_pending(reports).await?;
+        // Read before the counts are taken, so that a failure loses none.
+        let now = self.usage.now().await?;
         let counts = self.meter.take_counts();
-        reports.add(&counts, self.clock.as_ref());
+        reports.add(&counts, now);
         self.send_pending(reports).await?;
         if self.enforces_quotas {
             self.refresh_exhausted(counts.into_keys()).await?;
@@ -208,7 +218,7 @@ impl GatewayReporter {
             let batch = reports.pending.iter().take(first).cloned().collect();
             match self.usage.report(batch).await {
                 Ok(_) => {}
-                // The clocks of this machine and the database differ too much. A later attempt would fail as well.
+                // A later attempt would fail as well.
                 Err(error @ Error::Invalid(_)) => {
                     tracing::warn!(?error, "usage of the gateway was refused and is lost");
                 }
@@ -232,9 +242,8 @@ impl GatewayReporter {
 
 impl Reports {
     /// Turns counts into events with new ids.
-    fn add(&mut self, counts: &BTreeMap<PlatformId, Counts>, clock: &dyn Clock) {
+    fn add(&mut self, counts: &BTreeMap<PlatformId, Counts>, time: Timestamp) {
         self.window += 1;
-        let time = clock.now();
         for (platform, counts) in counts {
             let metrics = [
                 (Metric::Requests, counts.requests),

@@ -32,6 +32,9 @@ pub struct Customer {
     pub address: Option<Address>,
     /// The number under which the customer is registered for tax. `null` if there is none.
     pub tax_id: Option<TaxId>,
+    /// The price of the metered usage of a period, in minor units, at whose 50, 80 and 100 percent the customer is alerted.
+    /// `null` if the customer wants no such alert.
+    pub spend_alert: Option<i64>,
     /// The currency of the balance.
     pub currency: Currency,
     /// The amount that the customer owes beside open invoices, in minor units. Negative if the customer has paid in advance.
@@ -94,6 +97,7 @@ impl Customer {
             name: command.name.map(Into::into),
             address: command.address.map(Into::into),
             tax_id: command.tax_id,
+            spend_alert: command.spend_alert,
             currency,
             balance: 0,
             credit_balance: 0,
@@ -222,6 +226,10 @@ pub struct CreateCustomer {
     pub address: Option<NewAddress>,
     /// The number under which the customer is registered for tax. Default: none.
     pub tax_id: Option<TaxId>,
+    /// The price of the metered usage of a period, in minor units, at whose 50, 80 and 100 percent the customer is alerted.
+    /// Default: none.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub spend_alert: Option<i64>,
 }
 
 impl CreateCustomer {
@@ -235,6 +243,7 @@ impl CreateCustomer {
             name: None,
             address: None,
             tax_id: None,
+            spend_alert: None,
         }
     }
 }
@@ -253,6 +262,10 @@ update_command! {
             address: NewAddress,
             /// The number under which the customer is registered for tax. `null` clears it.
             tax_id: TaxId,
+            /// The price of the metered usage of a period, in minor units, at whose 50, 80 and 100 percent the customer is
+            /// alerted. `null` turns the alerts off.
+            #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+            spend_alert: i64,
         }
     }
 }

@@ -28,6 +28,7 @@ mod party;
 mod payment_attempt;
 mod payment_method;
 mod plan;
+mod plan_migration;
 mod plan_version;
 mod portal_session;
 mod proration;
@@ -80,7 +81,8 @@ pub use plan::{
     MAX_TRIAL_DAYS, MetricTerms, Plan, PlanCatalog, PlanError, PlanLimits, PlanMetric, PlanTerms,
     PlanTier, ensure_unchanged,
 };
-pub use plan_version::{PlanVersion, PlanVersionQuery};
+pub use plan_migration::PlanMigration;
+pub use plan_version::{PlanVersion, PlanVersionName, PlanVersionNameError, PlanVersionQuery};
 pub use portal_session::{PortalSecret, PortalSession, PortalSessionQuery};
 pub use proration::{Proration, split_by_largest_remainder};
 pub use received_event::{ReceivedEvent, ReceivedEventQuery, ReceivedEventStatus};

@@ -12,6 +12,8 @@ use super::money::{Currency, Money, MoneyError};
 use super::operation::TIME_TO_PAY;
 use super::payment_method::PaymentProvider;
 use super::plan::{PlanTerms, PlanTier};
+use super::plan_migration::PlanMigration;
+use super::plan_version::PlanVersionName;
 use super::tax::TaxRate;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
@@ -155,6 +157,8 @@ pub struct Subscription {
     pub cancellation_reason: Option<Reason>,
     /// The change that is made at the end of the current period. `null` if there is none.
     pub pending_change: Option<PendingChange>,
+    /// The move to another version of a plan that the operator has planned. `null` if there is none.
+    pub migration: Option<PlanMigration>,
     /// The id of the payment method of this subscription. `null` if the customer's default is charged.
     pub default_payment_method_id: Option<String>,
     /// The id of the newest invoice. `null` if there is none.
@@ -281,13 +285,15 @@ impl Subscription {
         self.billed_tax = invoice.plan_tax();
     }
 
-    /// Sets the price. Does not change the period.
+    /// Sets the price. Does not change the period. Removes a planned change and, with another version of a plan, a planned
+    /// migration.
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] if the amount is too large.
     pub fn set_price(&mut self, price: &Price<'_>, now: Timestamp) -> Result<(), MoneyError> {
         self.amount = price.recurring()?.amount.minor();
         self.currency = price.terms.currency;
+        let previous = self.plan_version_name();
         self.tier = price.terms.tier;
         self.plan_id = price.terms.plan_id(price.interval);
         self.price_id = price.id();
@@ -296,6 +302,9 @@ impl Subscription {
         self.plan_version = price.terms.version;
         self.price_changed_at = now;
         self.forget_change();
+        if self.plan_version_name() != previous {
+            self.migration = None;
+        }
         Ok(())
     }
 
@@ -357,6 +366,33 @@ impl Subscription {
         self.pending_plan_version = None;
     }
 
+    /// Returns the version of the plan.
+    #[must_use]
+    pub const fn plan_version_name(&self) -> PlanVersionName {
+        PlanVersionName {
+            tier: self.tier,
+            version: self.plan_version,
+        }
+    }
+
+    /// Plans the move to another version of a plan. Returns `false` and changes nothing if the subscription has that version,
+    /// or the move is planned already.
+    pub fn migrate_later(&mut self, to: PlanVersionName, now: Timestamp) -> bool {
+        let planned = self.migration.as_ref().map(PlanMigration::target);
+        if planned == Some(to) || self.plan_version_name() == to {
+            return false;
+        }
+        self.migration = Some(PlanMigration::plan(to, now));
+        true
+    }
+
+    /// Returns the version of the plan to which the subscription moves with a period that begins at an instant.
+    #[must_use]
+    pub fn due_migration(&self, at: Timestamp) -> Option<PlanVersionName> {
+        let migration = self.migration.as_ref()?;
+        (migration.not_before <= at).then(|| migration.target())
+    }
+
     /// Begins the period after the current one.
     ///
     /// # Errors
@@ -411,6 +447,7 @@ impl Subscription {
         self.canceled_at = self.canceled_at.or(Some(now));
         self.cancellation_reason = reason.or(self.cancellation_reason.take());
         self.ended_at = Some(now);
+        self.migration = None;
         self.forget_change();
     }
 }

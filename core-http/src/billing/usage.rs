@@ -307,6 +307,6 @@ async fn report(
     input: Input<(), (), IngestUsage>,
 ) -> Result<Output<IngestedUsage>> {
     let store = cx.app.store.as_ref();
-    let outcomes = ingest(cx, &scope, store, &billing.plans, input.body).await?;
+    let outcomes = ingest(cx, &scope, store, billing.metering(), input.body).await?;
     Ok(Output::new(outcomes))
 }

@@ -10,6 +10,7 @@ mod import;
 mod journal_writer;
 mod listeners;
 mod log;
+mod plans;
 mod run;
 mod run_error;
 mod service;
@@ -68,6 +69,9 @@ fn main() -> ExitCode {
             exit_code(exported.map(|()| true))
         }
         Some(Command::VerifyJournal) => exit_code(accounting::verify(&config)),
+        Some(Command::MigratePlan { from, to }) => {
+            exit_code(plans::migrate(&config, *from, *to).map(|()| true))
+        }
         Some(Command::Workers) => exit_code(workers::run().map(|()| true)),
         _ => exit_code(serve(config).map(|()| true)),
     }
@@ -94,7 +98,17 @@ fn check(config: &Config) -> ExitCode {
         eprintln!("core-server: {}", chain(&error));
         return ExitCode::from(2);
     }
+    let uncompared = match plans::compare(config) {
+        Ok(reason) => reason,
+        Err(error) => {
+            eprintln!("core-server: {}", chain(&error));
+            return ExitCode::from(2);
+        }
+    };
     println!("{}", config.effective);
+    if let Some(reason) = uncompared {
+        eprintln!("core-server: the plans were not compared with the database: {reason}");
+    }
     eprintln!("{}", welcome::workers(config));
     let contradictions = run::contradictions(config);
     for contradiction in &contradictions {

@@ -15,8 +15,8 @@ mod tenant;
 mod view;
 
 pub use alert::{
-    AlertSeverity, AlertStatus, THRESHOLDS, Threshold, UsageAlert, UsageAlertQuery,
-    crossed_thresholds,
+    AlertLimit, AlertSeverity, AlertStatus, AlertSubject, THRESHOLDS, Threshold, UsageAlert,
+    UsageAlertQuery,
 };
 pub use calendar::{RenewingTerm, UsageCalendar, start_of_day};
 pub use event::{

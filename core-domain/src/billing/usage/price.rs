@@ -117,6 +117,18 @@ impl PriceList {
         };
         self.metrics.iter().map(priced).collect()
     }
+
+    /// Returns the price of all usage above the included quantities, in minor units.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] if an amount is too large.
+    pub fn spend(&self, sums: &Quantities) -> Result<u64, MoneyError> {
+        let priced = self.price(sums)?;
+        let minor = priced.iter().map(|usage| usage.amount.minor());
+        Ok(minor
+            .map(|minor| u64::try_from(minor).unwrap_or_default())
+            .sum())
+    }
 }
 
 /// Returns the billable quantity of a metric in a period.
@@ -181,9 +193,14 @@ impl MetricPrice {
     /// Returns the quantity in percent of the included one, rounded down. Returns `None` if nothing is included.
     #[must_use]
     pub fn percent_used(&self, quantity: u64) -> Option<u64> {
-        let percent = (u128::from(quantity) * 100).checked_div(self.included.into())?;
-        Some(u64::try_from(percent).unwrap_or(u64::MAX))
+        percent_of(self.included, quantity)
     }
+}
+
+/// Returns a quantity in percent of a limit, rounded down. Returns `None` if the limit is 0.
+pub(super) fn percent_of(limit: u64, quantity: u64) -> Option<u64> {
+    let percent = (u128::from(quantity) * 100).checked_div(limit.into())?;
+    Some(u64::try_from(percent).unwrap_or(u64::MAX))
 }
 
 impl PricedUsage {

@@ -4,7 +4,10 @@
 use super::book::CustomerBook;
 use super::news::{self, News};
 use super::period_invoice::{invoice_period, method_of, period_invoice};
-use super::{Billing, cancellation, invoice_state, operation, payment, plan, subscription_state};
+use super::{
+    Billing, cancellation, invoice_state, operation, payment, plan, plan_migration,
+    subscription_state,
+};
 use crate::access::SystemScope;
 use crate::billing::{
     Interval, InvoiceStatus, Price, Subscription, SubscriptionEvent, SubscriptionStatus,
@@ -102,6 +105,7 @@ impl Boundary<'_> {
     async fn end_trial(&self, uow: &mut dyn UnitOfWork, mut book: CustomerBook) -> Result<()> {
         let (cx, billing) = (self.cx, self.billing);
         let mut next = self.seen.edit();
+        plan_migration::apply_due(uow, billing, &mut next, book.now).await?;
         next.restart_period(book.now)?;
         if method_of(&next, &book).is_none() {
             let new = period_invoice(cx, uow, billing, &next).await?;
@@ -128,9 +132,11 @@ impl Boundary<'_> {
     /// Makes a planned change of the price, and begins the next period.
     async fn renew(&self, uow: &mut dyn UnitOfWork, mut book: CustomerBook) -> Result<()> {
         let mut next = self.seen.edit();
-        self.make_planned_change(uow, &mut next).await?;
-        next.begin_next_period()?;
         let (cx, billing) = (self.cx, self.billing);
+        self.make_planned_change(uow, &mut next).await?;
+        let start = next.current_period_end;
+        plan_migration::apply_due(uow, billing, &mut next, start).await?;
+        next.begin_next_period()?;
         let (next, _) = invoice_period(cx, uow, billing, &mut book, next).await?;
         self.replace(uow, &book, next, "subscription.renewed")
             .await?;

@@ -56,8 +56,14 @@ pub(super) async fn report(
     billing: &Billing,
     event: &NewUsageEvent,
 ) -> Result<()> {
-    let command = IngestUsage {
-        events: vec![event.clone()],
+    let event = NewUsageEvent {
+        time: billing.clock.at(uow, event.time).await?,
+        ..event.clone()
     };
-    ingest_in(cx, uow, &billing.plans, &command).await.map(drop)
+    let command = IngestUsage {
+        events: vec![event],
+    };
+    ingest_in(cx, uow, billing.metering(), &command)
+        .await
+        .map(drop)
 }

@@ -15,7 +15,7 @@ use super::provider::{NO_PAYMENT_METHOD, payment_required};
 use super::quote::{Target, plan_change, quote};
 use super::subscription::{PendingCharge, charge_pending, live_of, load, tier_of};
 use super::subscription_state::{self, open_invoices_of};
-use super::{payment, plan};
+use super::{payment, plan, plan_migration};
 use crate::access::{BillingScope, Covers, CustomerScope};
 use crate::billing::{
     BillingReason, ChangeDirection, Currency, Interval, InvoiceLine, OperationKind, PlanTier,
@@ -181,6 +181,8 @@ pub async fn preview(
     if restarts {
         after.restart_period(now)?;
     }
+    let end = after.current_period_end;
+    plan_migration::apply_due(uow, billing, &mut after, end).await?;
     let net = after.recurring()?.amount;
     let next_amount = net.plus(billing.taxes.rate(&book.customer.party()).on(net)?)?;
     Ok(ChangePreview {

@@ -1,32 +1,11 @@
-//! The clock of billing: that of the store or, for tests, one that an operator moves forward.
+//! The test clock of billing, which an operator moves forward.
 
 use crate::access::{OperatorScope, unaudited, unowned_records};
 use crate::billing::TestClock;
 use crate::kernel::{Code, Error, Result, Timestamp};
 use crate::port::UnitOfWork;
 
-/// The clock that billing reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BillingClock {
-    /// The clock of the store.
-    #[default]
-    Store,
-    /// The clock of the store, moved forward by [`move_forward`]. A year of billing then takes seconds.
-    Test,
-}
-
-impl BillingClock {
-    /// Returns the current instant of billing.
-    pub(super) async fn now(self, uow: &mut dyn UnitOfWork) -> Result<Timestamp> {
-        let now = uow.now().await?;
-        if self == Self::Store {
-            return Ok(now);
-        }
-        let id = TestClock::ID.to_owned();
-        let clock = unowned_records::<TestClock>(uow).find(&id).await?;
-        Ok(clock.map_or(now, |clock| clock.at(now)))
-    }
-}
+pub use crate::use_case::shared::BillingClock;
 
 /// Moves the clock of billing forward to an instant. It runs on from there. Without an instant, nothing is moved. Returns
 /// the current instant of billing.

@@ -121,7 +121,16 @@ async fn tell_of(
     let of_platform = CustomerQuery::OfPlatform(seen.platform_id.clone());
     let customer = unowned_records::<Customer>(uow).first(&of_platform).await?;
     match customer {
-        Some(customer) => news::tell(cx, uow, billing, &customer, News::UsageReached(&seen)).await,
+        Some(customer) => {
+            news::tell(
+                cx,
+                uow,
+                billing,
+                &customer,
+                News::UsageReached(&seen, billing.currency()),
+            )
+            .await
+        }
         None => Ok(()),
     }
 }

@@ -41,6 +41,7 @@ mod payment;
 pub mod payment_method;
 mod period_invoice;
 pub mod plan;
+pub mod plan_migration;
 pub mod portal;
 mod provider;
 mod quote;
@@ -61,6 +62,7 @@ use std::sync::Arc;
 use crate::billing::{Currency, Money, MoneyError, Party, PlanCatalog, TaxRate, TaxTable};
 use crate::kernel::{Cipher, Error, Result, Timestamp};
 use crate::port::{Payments, TaxCalculator, UnitOfWork};
+use crate::use_case::shared::usage::Metering;
 use clock::BillingClock;
 use page_links::PageLinks;
 
@@ -88,6 +90,15 @@ impl Billing {
     #[must_use]
     pub fn currency(&self) -> Currency {
         self.plans.currency()
+    }
+
+    /// Returns the plans and the clock by which usage is metered.
+    #[must_use]
+    pub const fn metering(&self) -> Metering<'_> {
+        Metering {
+            plans: &self.plans,
+            clock: self.clock,
+        }
     }
 
     /// Returns the current instant of billing.

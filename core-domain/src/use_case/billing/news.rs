@@ -1,8 +1,8 @@
 //! The mails of billing. Each is queued in the unit of work that causes it, and leads to the page of its invoice.
 
 use super::Billing;
-use crate::billing::usage::UsageAlert;
-use crate::billing::{Card, Customer, Invoice, Money, Subscription};
+use crate::billing::usage::{AlertSubject, UsageAlert};
+use crate::billing::{Card, Currency, Customer, Invoice, Money, PlanTerms, Subscription};
 use crate::kernel::{Context, Result, Timestamp};
 use crate::port::UnitOfWork;
 use crate::use_case::shared::{LinkMail, queue_mail};
@@ -31,8 +31,15 @@ pub(super) enum News<'a> {
     },
     /// The default card expires soon.
     CardExpires(&'a Card),
-    /// The usage of a platform has reached a part of the included quantity.
-    UsageReached(&'a UsageAlert),
+    /// The usage of a platform has reached a part of the included quantity, or its price a part of the customer's limit.
+    UsageReached(&'a UsageAlert, Currency),
+    /// The subscription moves to another version of a plan.
+    PlanMoves {
+        /// The subscription with the planned move.
+        subscription: &'a Subscription,
+        /// The terms before and after the move.
+        plans: [&'a PlanTerms; 2],
+    },
 }
 
 impl News<'_> {
@@ -116,22 +123,11 @@ impl News<'_> {
                     "Add another card before, and make it the default.".to_owned(),
                 ]
             }
-            Self::UsageReached(alert) => [
-                format!(
-                    "{} % of what your plan includes is used: {}",
-                    alert.threshold,
-                    alert.metric.title()
-                ),
-                format!(
-                    "{}: your platform has used {} of the {} that its plan includes in the period since {}.",
-                    alert.metric.title(),
-                    alert.quantity,
-                    alert.limit,
-                    day(alert.period_start)
-                ),
-                "A plan with a price bills usage above the included quantity. A trial and the free plan stop there."
-                    .to_owned(),
-            ],
+            Self::UsageReached(alert, currency) => usage_reached(alert, currency)?,
+            Self::PlanMoves {
+                subscription,
+                plans,
+            } => plan_moves(subscription, plans)?,
         })
     }
 
@@ -145,7 +141,8 @@ impl News<'_> {
             Self::Ended(_)
             | Self::TrialEnds { .. }
             | Self::CardExpires(_)
-            | Self::UsageReached(_) => None,
+            | Self::UsageReached(..)
+            | Self::PlanMoves { .. } => None,
         }
     }
 }
@@ -168,6 +165,51 @@ fn trial_ends(subscription: &Subscription, has_method: bool) -> Result<[String; 
             subscription.tier
         ),
         "You can change or cancel the plan at any time before.".to_owned(),
+    ])
+}
+
+/// Returns the texts about usage that has reached a part of a limit.
+fn usage_reached(alert: &UsageAlert, currency: Currency) -> Result<[String; 3]> {
+    let (threshold, start) = (alert.threshold, day(alert.period_start));
+    let AlertSubject::Metric(metric) = alert.metric else {
+        let money = |minor: u64| Money::new(minor.into(), currency);
+        let (spent, limit) = (money(alert.quantity)?, money(alert.limit)?);
+        return Ok([
+            format!("The price of your usage has reached {threshold} % of your limit"),
+            format!(
+                "Usage above what the plan includes costs {spent} and taxes since {start}. Your limit for alerts is {limit}."
+            ),
+            "The limit only triggers alerts. It does not stop the platform.".to_owned(),
+        ]);
+    };
+    let (title, quantity, limit) = (metric.title(), alert.quantity, alert.limit);
+    Ok([
+        format!("{threshold} % of what your plan includes is used: {title}"),
+        format!(
+            "{title}: your platform has used {quantity} of the {limit} that its plan includes in the period since {start}."
+        ),
+        "A plan with a price bills usage above the included quantity. A trial and the free plan stop there."
+            .to_owned(),
+    ])
+}
+
+/// Returns the texts about the move to another version of a plan.
+fn plan_moves(subscription: &Subscription, plans: [&PlanTerms; 2]) -> Result<[String; 3]> {
+    let interval = subscription.interval;
+    let price = |terms: &PlanTerms| terms.amount(interval).times(subscription.quantity);
+    let [from, to] = plans;
+    let (old, new) = (price(from)?, price(to)?);
+    let start = subscription.migration.as_ref();
+    let start = start.map(|migration| day(migration.not_before));
+    let start = start.unwrap_or_default();
+    Ok([
+        format!("Your plan {} changes", from.name),
+        format!(
+            "Your subscription moves from the plan {} for {old} per {interval} to the plan {} for {new} per {interval}, without taxes. It moves with the first period that begins on {start} or later.",
+            from.name, to.name
+        ),
+        "The new plan can include other quantities and limits. Until then, nothing changes. You can choose another plan or cancel at any time."
+            .to_owned(),
     ])
 }
 

@@ -7,7 +7,9 @@ use super::invoice_state::NextCollection;
 use super::news::{self, News};
 use super::operation::{self, PaidPrice};
 use super::provider::{AUTHENTICATION_REQUIRED, NO_PAYMENT_METHOD, decline_code};
-use super::{invoice_state, period_invoice, plan, subscription_state, usage_invoice};
+use super::{
+    invoice_state, period_invoice, plan, plan_migration, subscription_state, usage_invoice,
+};
 use crate::access::{SystemScope, unaudited};
 use crate::billing::{
     AttemptEvent, AttemptStatus, BillingOperation, BillingReason, Invoice, InvoiceStatus, Money,
@@ -323,6 +325,7 @@ impl<'a> Payment<'a> {
             return Ok(());
         }
         let mut next = seen.edit();
+        plan_migration::apply_due(uow, self.billing, &mut next, self.book.now).await?;
         next.restart_period(self.book.now)?;
         let cx = &self.cx.without_conditions();
         let invoiced = period_invoice::invoice_period(cx, uow, self.billing, &mut self.book, next);

@@ -4,7 +4,7 @@ use super::book::CustomerBook;
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::period_invoice::period_invoice;
-use super::{Billing, charge, plan, subscription_state};
+use super::{Billing, charge, plan, plan_migration, subscription_state};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{
     OperationKind, Subscription, SubscriptionEvent, SubscriptionQuery, SubscriptionStatus,
@@ -66,7 +66,9 @@ async fn begin(
     }
     let now = Timestamp::from_seconds(billing.now(uow).await?.seconds());
     let mut book = CustomerBook::open(uow, &seen.customer_id, now).await?;
-    let mut next = seen.edit();
+    let mut waiting = seen.edit();
+    plan_migration::apply_due(uow, billing, &mut waiting, now).await?;
+    let mut next = waiting.clone();
     next.restart_period(now)?;
     let scope = &SystemScope::new();
     let new = NewInvoice {
@@ -82,18 +84,17 @@ async fn begin(
         book.store(uow).await?;
         return Ok(None);
     }
-    let terms = plan::version(uow, billing, seen.tier, seen.plan_version).await?;
+    let terms = plan::version(uow, billing, waiting.tier, waiting.plan_version).await?;
     let price = PaidPrice {
         terms: &terms,
-        interval: seen.interval,
-        quantity: seen.quantity,
-        billed: seen.recurring()?.amount,
+        interval: waiting.interval,
+        quantity: waiting.quantity,
+        billed: waiting.recurring()?.amount,
         at: now,
         restarts_period: true,
     };
     let kind = OperationKind::Resume;
     operation::begin(cx, uow, &seen, kind, &invoice.id, &price, now).await?;
-    let mut waiting = seen.edit();
     waiting.latest_invoice_id = Some(invoice.id.clone());
     let action = "subscription.change_requested";
     subscription_state::replace(cx, scope, uow, &book, &seen, waiting, action).await?;

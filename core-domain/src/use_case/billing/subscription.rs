@@ -208,6 +208,7 @@ fn new_subscription(
         ended_at: None,
         cancellation_reason: None,
         pending_change: None,
+        migration: None,
         default_payment_method_id: None,
         latest_invoice_id: None,
         provider: payer.provider,

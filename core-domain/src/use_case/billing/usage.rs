@@ -8,11 +8,11 @@ use super::usage_period::usage_with_prices;
 use super::{Billing, plan};
 use crate::access::{BillingScope, unowned_records};
 use crate::billing::usage::{
-    BilledMetric, DailyUsage, DayOfUsage, LimitUse, MeteredUsage, PricedUsage, Quantities,
-    StackMetric, StackShare, StackUsage, StackUsageView, THRESHOLDS, TenantUsage, UsageAlert,
-    UsageAlertQuery, UsageHistory, UsagePeriod, UsagePeriodQuery, UsagePeriodStatus, UsageRollup,
-    UsageRollupQuery, UsageSnapshot, UsageSummary, UsageSums, UsageTenant, UsageTenantQuery,
-    split_quantity,
+    AlertLimit, BilledMetric, DailyUsage, DayOfUsage, LimitUse, MeteredUsage, PricedUsage,
+    Quantities, StackMetric, StackShare, StackUsage, StackUsageView, THRESHOLDS, TenantUsage,
+    UsageAlert, UsageAlertQuery, UsageHistory, UsagePeriod, UsagePeriodQuery, UsagePeriodStatus,
+    UsageRollup, UsageRollupQuery, UsageSnapshot, UsageSummary, UsageSums, UsageTenant,
+    UsageTenantQuery, split_quantity,
 };
 use crate::billing::{
     Day, Metric, Money, Subscription, SubscriptionStatus, divide_rounded,
@@ -30,8 +30,9 @@ use crate::use_case::shared::usage::{self, CurrentPeriod};
 /// Maximum number of rollups that one read adds up: those of 366 days, 6 metrics and 400 stacks.
 const MAX_ROLLUPS: u32 = 1_000_000;
 
-/// Maximum number of alerts of a platform in a period: one for each metric and threshold.
-const MAX_ALERTS: u32 = 100;
+/// Maximum number of alerts of a platform in a period that are read: one for each limit and threshold. Each value of
+/// `spendAlert` that the customer has set is a limit.
+const MAX_ALERTS: u32 = 1_000;
 
 /// Maximum number of days of a request.
 const MAX_DAYS: i64 = 366;
@@ -262,7 +263,7 @@ fn days(from: &str, to: &str) -> Result<(Timestamp, Timestamp)> {
 }
 
 /// Returns the alerts of a platform in its current period: one for each metric of the plan with an included quantity and
-/// each threshold.
+/// each threshold, and those of the customer's `spendAlert` if usage is charged.
 ///
 /// # Errors
 /// `INTERNAL_ERROR` if the terms of a plan are missing.
@@ -282,21 +283,21 @@ pub async fn alerts(
         .map(|alert| (alert.id.clone(), alert.into_inner()))
         .collect();
     let prices = usage::price_list(uow, &billing.plans, &current.period).await?;
+    let sums = &current.total.sums;
+    let mut limits: Vec<_> = prices
+        .price(sums)?
+        .iter()
+        .map(|usage| (AlertLimit::of_metric(&usage.price), usage.quantity))
+        .collect();
+    let spend_alert = scope.customer().and_then(|customer| customer.spend_alert);
+    if let Some(limit) = spend_alert.filter(|_| current.period.is_billed()) {
+        limits.push((AlertLimit::of_spend(limit), prices.spend(sums)?));
+    }
     let mut alerts = Vec::new();
-    for usage in prices.price(&current.total.sums)? {
-        if usage.price.included == 0 {
-            continue;
-        }
+    for (limit, quantity) in limits.iter().filter(|(limit, _)| limit.limit > 0) {
         for threshold in THRESHOLDS {
             let platform = scope.platform_id();
-            let armed = UsageAlert::new(
-                platform,
-                start,
-                &usage.price,
-                threshold,
-                usage.quantity,
-                None,
-            );
+            let armed = UsageAlert::new(platform, start, limit, threshold, *quantity, None);
             let known = triggered.remove(&armed.id);
             alerts.push(known.unwrap_or(armed));
         }

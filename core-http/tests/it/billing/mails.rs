@@ -1,6 +1,6 @@
 //! The mails of billing: each is sent once, from the commit that causes it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{paying_platform, platform_with_card};
 use crate::world::{PaymentFault, World, on_every_store, operator};
@@ -86,7 +86,7 @@ async fn a_declined_upgrade_sends_no_mail() {
 }
 
 /// Returns the mails whose subject contains a word, as subject and text.
-async fn mails_with(world: &World, word: &str) -> Vec<(String, String)> {
+pub(super) async fn mails_with(world: &World, word: &str) -> Vec<(String, String)> {
     let mails = world.mails().await;
     let own = mails.iter().filter(|mail| mail.subject.contains(word));
     own.map(|mail| (mail.subject.clone(), mail.text.clone()))
@@ -207,3 +207,82 @@ async fn an_expiring_card_is_told_about_once_if_it_is_needed(world: World) {
     assert_eq!(told().await.len(), 2);
 }
 on_every_store!(an_expiring_card_is_told_about_once_if_it_is_needed);
+
+async fn spending_is_told_about_at_80_and_100_percent_of_the_customers_limit(world: World) {
+    world.set_time("2027-11-01T00:00:00Z");
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    let limit = async |minor: Value| {
+        let path = format!("/customers/{customer}");
+        let body = json!({ "spendAlert": minor });
+        world.billing.patch(&operator(), &path, body).await
+    };
+    for invalid in [
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!("100"),
+        json!(1_u64 << 53),
+    ] {
+        let refused = limit(invalid).await;
+        refused.expect_error(400, "VALIDATION_ERROR");
+    }
+    // Requests above the included 250,000 cost 0.00005 minor units each.
+    world.use_metric(&platform, "a", "requests", 250_000).await;
+    world.bill().await;
+    let told = async || mails_with(&world, "The price of your usage").await;
+    assert_eq!(
+        limit(json!(1000)).await.expect(200).json["spendAlert"],
+        1000
+    );
+    world
+        .use_metric(&platform, "b", "requests", 10_000_000)
+        .await;
+    world.bill().await;
+    assert_eq!(told().await.len(), 0);
+    world
+        .use_metric(&platform, "c", "requests", 6_000_000)
+        .await;
+    for _ in 0..2 {
+        world.bill().await;
+        let seen = told().await;
+        assert_eq!(seen.len(), 1);
+        assert!(
+            seen[0].0.ends_with("reached 80 % of your limit"),
+            "{}",
+            seen[0].0
+        );
+        assert!(seen[0].1.contains("costs 8.00 USD"), "{}", seen[0].1);
+        assert!(seen[0].1.contains("alerts is 10.00 USD"), "{}", seen[0].1);
+    }
+    let alerts = world.usage_of(&platform, "/usage/alerts").await;
+    let alerts = alerts["data"].as_array().unwrap();
+    let spend = alerts.iter().filter(|alert| alert["metric"] == "spend");
+    let spend: Vec<_> = spend
+        .map(|alert| {
+            json!([
+                alert["threshold"],
+                alert["status"],
+                alert["quantity"],
+                alert["limit"]
+            ])
+        })
+        .collect();
+    let expected = [
+        json!([50, "triggered", 500, 1000]),
+        json!([80, "triggered", 800, 1000]),
+        json!([100, "armed", 800, 1000]),
+    ];
+    assert_eq!(spend, expected);
+    // A lower limit that is reached already triggers with the next usage.
+    let _ = limit(json!(500)).await.expect(200);
+    world.use_metric(&platform, "d", "requests", 20_000).await;
+    world.bill().await;
+    assert_eq!(told().await.len(), 3);
+    let _ = limit(Value::Null).await.expect(200);
+    world
+        .use_metric(&platform, "e", "requests", 90_000_000)
+        .await;
+    world.bill().await;
+    assert_eq!(told().await.len(), 3);
+}
+on_every_store!(spending_is_told_about_at_80_and_100_percent_of_the_customers_limit);

@@ -12,6 +12,7 @@ mod model;
 mod overview;
 mod pages;
 mod payment_methods;
+mod plan_migrations;
 mod platforms;
 mod quotas;
 mod renewals;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use core_suite::accounting::Day;
+use core_suite::plans::PlanVersionName;
 use core_suite::{Settings, SuiteService};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,8 @@ pub(crate) struct Cli {
 /// The commands besides running the server.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Validates the configuration, prints the effective values (secrets only as set) or the first error, and exits.
+    /// Validates the configuration, prints the effective values (secrets only as set) or the first error, and exits. If
+    /// there is a database, its plans must not have changed under the same version.
     CheckConfig,
     /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server
     /// starts this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
@@ -75,6 +77,15 @@ pub(crate) enum Command {
     /// balance and the credits of every customer must follow from the journal, and invoice numbers must have no gap. Prints
     /// every difference with the ids of its records; the exit status is then 1. A server may be running.
     VerifyJournal,
+    /// Moves all subscriptions of one version of a plan to another, such as `growth:1 growth:2`, and exits. Each moves at
+    /// its first boundary 30 days or more after a mail to its customer, which the server sends. Safe to repeat. With SQLite,
+    /// stop the server first.
+    MigratePlan {
+        /// The version that subscriptions have now: a tier and a number.
+        from: PlanVersionName,
+        /// The version that they move to.
+        to: PlanVersionName,
+    },
 }
 
 /// The format of an exported journal.

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alert;
+use super::Metering;
+use super::alert::{self, Growth};
 use super::period::PeriodBook;
 use crate::access::{OperatorScope, unaudited, unowned_records};
 use crate::billing::usage::{
     EventOutcome, EventStatus, IngestUsage, IngestedUsage, NewUsageEvent, UsageEvent, UsageFold,
     UsageOverflow, UsagePeriod, UsageRefusal, UsageRollup, UsageTotal, start_of_day,
 };
-use crate::billing::{Currency, Customer, CustomerQuery, PlanCatalog};
+use crate::billing::{Customer, CustomerQuery, PlanCatalog};
 use crate::kernel::{Code, Context, Error, PlatformId, Result, Stored, Timestamp};
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::registry::Platform;
@@ -29,13 +30,13 @@ pub async fn ingest(
     cx: &Context,
     _: &OperatorScope,
     store: &dyn Store,
-    plans: &PlanCatalog,
+    metering: Metering<'_>,
     command: IngestUsage,
 ) -> Result<IngestedUsage> {
     let command = &command;
     // Every write depends on the lock of its row alone, and every sum is commutative.
     transact_in(Mode::ReadCommitted, store, |uow, _| {
-        Box::pin(async move { ingest_in(cx, uow, plans, command).await })
+        Box::pin(async move { ingest_in(cx, uow, metering, command).await })
     })
     .await
 }
@@ -49,17 +50,21 @@ pub async fn ingest(
 pub async fn ingest_in(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    plans: &PlanCatalog,
+    metering: Metering<'_>,
     command: &IngestUsage,
 ) -> Result<IngestedUsage> {
-    let now = uow.now().await?;
+    let now = metering.clock.now(uow).await?;
     command.check(now)?;
     let platforms = existing_platforms(uow, &command.events).await?;
     let mut batch = Batch::of(&command.events, &platforms, now);
     batch.store(uow).await?;
-    let currency = plans.currency();
+    let sums = Sums {
+        cx,
+        plans: metering.plans,
+        now,
+    };
     for (platform, events) in batch.accepted_by_platform() {
-        add_to_sums(cx, uow, plans, currency, &platform, &events).await?;
+        sums.add(uow, &platform, &events).await?;
     }
     Ok(IngestedUsage::of(batch.outcomes()))
 }
@@ -190,38 +195,67 @@ impl<'e> Batch<'e> {
     }
 }
 
-/// Adds new events of one platform to its sums, and triggers alerts.
-async fn add_to_sums(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    plans: &PlanCatalog,
-    currency: Currency,
-    platform: &PlatformId,
-    events: &[UsageEvent],
-) -> Result<()> {
-    let first = events.iter().map(|event| start_of_day(event.time)).min();
-    let book = PeriodBook::open(uow, platform, first.unwrap_or(Timestamp::EPOCH), currency).await?;
-    let mut fold = UsageFold::default();
-    for event in events {
-        if !fold.add(book.calendar(), event) {
-            return Err(Error::Internal("the year is above 9999".into()));
+/// The sums of usage, to which a unit of work adds events.
+struct Sums<'a> {
+    cx: &'a Context,
+    plans: &'a PlanCatalog,
+    now: Timestamp,
+}
+
+impl Sums<'_> {
+    /// Adds new events of one platform to its sums, and triggers alerts.
+    async fn add(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        platform: &PlatformId,
+        events: &[UsageEvent],
+    ) -> Result<()> {
+        let first = events.iter().map(|event| start_of_day(event.time)).min();
+        let (first, currency) = (first.unwrap_or(Timestamp::EPOCH), self.plans.currency());
+        let book = PeriodBook::open(uow, platform, first, currency).await?;
+        let mut fold = UsageFold::default();
+        for event in events {
+            if !fold.add(book.calendar(), event) {
+                return Err(Error::Internal("the year is above 9999".into()));
+            }
         }
+        let mut periods = Vec::new();
+        for period in fold.periods() {
+            periods.push(book.prepare_for_events(uow, period).await?);
+        }
+        let mut changes = Vec::new();
+        for stored in unaudited::insert_or_lock(uow, fold.tenants()).await? {
+            let next = fold.apply_to_tenant(&stored)?;
+            changes.push((stored, next));
+        }
+        unaudited::replace_locked(uow, changes).await?;
+        let rollups = add_to_rollups(uow, &fold).await?;
+        for period in &periods {
+            self.add_to_total(uow, &fold, period, &rollups).await?;
+        }
+        Ok(())
     }
-    let mut periods = Vec::new();
-    for period in fold.periods() {
-        periods.push(book.prepare_for_events(uow, period).await?);
+
+    async fn add_to_total(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        fold: &UsageFold,
+        period: &UsagePeriod,
+        rollups: &[(UsageRollup, UsageRollup)],
+    ) -> Result<()> {
+        let new = UsageTotal::new(&period.platform_id, period.period_start);
+        for stored in unaudited::insert_or_lock(uow, vec![new]).await? {
+            let next = fold.apply_to_total(&stored, rollups)?;
+            let growth = Growth {
+                period,
+                before: &stored,
+                after: &next,
+            };
+            alert::trigger(self.cx, uow, self.plans, growth, self.now).await?;
+            unaudited::replace_locked(uow, vec![(stored, next)]).await?;
+        }
+        Ok(())
     }
-    let mut changes = Vec::new();
-    for stored in unaudited::insert_or_lock(uow, fold.tenants()).await? {
-        let next = fold.apply_to_tenant(&stored)?;
-        changes.push((stored, next));
-    }
-    unaudited::replace_locked(uow, changes).await?;
-    let rollups = add_to_rollups(uow, &fold).await?;
-    for period in &periods {
-        add_to_total(cx, uow, plans, &fold, period, &rollups).await?;
-    }
-    Ok(())
 }
 
 /// Adds events to their rollups. Returns the rollups before and after.
@@ -237,21 +271,4 @@ async fn add_to_rollups(
     }
     unaudited::replace_locked(uow, changes).await?;
     Ok(rollups)
-}
-
-async fn add_to_total(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    plans: &PlanCatalog,
-    fold: &UsageFold,
-    period: &UsagePeriod,
-    rollups: &[(UsageRollup, UsageRollup)],
-) -> Result<()> {
-    let new = UsageTotal::new(&period.platform_id, period.period_start);
-    for stored in unaudited::insert_or_lock(uow, vec![new]).await? {
-        let next = fold.apply_to_total(&stored, rollups)?;
-        alert::trigger(cx, uow, plans, period, &stored, &next).await?;
-        unaudited::replace_locked(uow, vec![(stored, next)]).await?;
-    }
-    Ok(())
 }

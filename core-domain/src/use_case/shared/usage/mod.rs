@@ -11,4 +11,16 @@ pub(in crate::use_case) use alert::THRESHOLD_CROSSED;
 pub use ingest::{ingest, ingest_in};
 pub use period::{CurrentPeriod, PeriodBook, current_period, new_period};
 pub use retention::remove_old_events;
-pub use terms::{exhausted_requests, plan_terms, price_list};
+pub use terms::{exhausted_requests, find_plan_terms, plan_terms, price_list};
+
+use super::BillingClock;
+use crate::billing::PlanCatalog;
+
+/// The plans and the clock by which usage is metered.
+#[derive(Clone, Copy, Debug)]
+pub struct Metering<'a> {
+    /// The newest terms of all plans.
+    pub plans: &'a PlanCatalog,
+    /// The clock of the periods and of the age of events.
+    pub clock: BillingClock,
+}

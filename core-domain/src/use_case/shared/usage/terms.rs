@@ -1,5 +1,6 @@
 //! The terms of the plans that apply in a usage period.
 
+use super::Metering;
 use super::period::current_period;
 use crate::access::unowned_records;
 use crate::billing::usage::{IncludedTerms, PriceList, PricedUsage, UsagePeriod, UsageTerms};
@@ -17,15 +18,30 @@ pub async fn plan_terms(
     tier: PlanTier,
     version: u32,
 ) -> Result<PlanTerms> {
+    let found = find_plan_terms(uow, plans, tier, version).await?;
+    let id = PlanVersion::id_of(tier, version);
+    found.ok_or_else(|| Error::Internal(format!("the plan version {id} is missing")))
+}
+
+/// Returns a version of the terms of a tier. Version 0 is the newest one. Returns `None` if the version is neither configured
+/// nor stored.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn find_plan_terms(
+    uow: &mut dyn UnitOfWork,
+    plans: &PlanCatalog,
+    tier: PlanTier,
+    version: u32,
+) -> Result<Option<PlanTerms>> {
     if let Some(newest) = plans.terms(tier)
         && (version == 0 || newest.version == version)
     {
-        return Ok(newest.clone());
+        return Ok(Some(newest.clone()));
     }
     let id = PlanVersion::id_of(tier, version);
     let stored = unowned_records::<PlanVersion>(uow).find(&id).await?;
-    let terms = stored.and_then(|stored| stored.terms());
-    terms.ok_or_else(|| Error::Internal(format!("the plan version {id} is missing")))
+    Ok(stored.and_then(|stored| stored.terms()))
 }
 
 /// Returns the prices of a usage period.
@@ -63,11 +79,11 @@ pub async fn price_list(
 /// `INTERNAL_ERROR` if the terms of a plan are missing.
 pub async fn exhausted_requests(
     uow: &mut dyn UnitOfWork,
-    plans: &PlanCatalog,
+    metering: Metering<'_>,
     platform: &PlatformId,
 ) -> Result<Option<PricedUsage>> {
-    let now = uow.now().await?;
-    let currency = plans.currency();
+    let now = metering.clock.now(uow).await?;
+    let (plans, currency) = (metering.plans, metering.plans.currency());
     let current = current_period(uow, platform, now, currency).await?;
     if current.period.is_billed() {
         return Ok(None);
