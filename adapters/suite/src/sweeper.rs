@@ -10,6 +10,7 @@ use core_domain::use_case::billing::closing::close_void_invoices;
 use core_domain::use_case::billing::customer_details::send_details;
 use core_domain::use_case::billing::inbox::{catch_up, remove_old_provider_events};
 use core_domain::use_case::billing::portal;
+use core_domain::use_case::billing::provider_run::FailedRecord;
 use core_domain::use_case::billing::reconcile::compare_invoices;
 use core_domain::use_case::billing::recovery::recover;
 use core_domain::use_case::billing::{Billing, ledger};
@@ -288,8 +289,15 @@ impl Sweeper {
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         match followed {
-            Ok((0, 0, 0, 0)) => {}
             Ok((closed, sent, received, compared)) => {
+                for failed in sent.failed.iter().chain(&compared.failed) {
+                    let FailedRecord { id, error } = failed;
+                    tracing::warn!(%id, %error, "a record could not be sent to or compared with the payment provider");
+                }
+                let (sent, compared) = (sent.done, compared.done);
+                if (closed, sent, received, compared) == (0, 0, 0, 0) {
+                    return;
+                }
                 tracing::info!(
                     closed,
                     sent,

@@ -148,12 +148,17 @@ impl Customer {
         is_number.then_some(position)
     }
 
-    /// Sets the default payment method. The customer is notified 30 days before its card expires, or at once if it expires
-    /// sooner.
+    /// Sets the default payment method, and plans the notice that its card expires.
     pub fn set_default_method(&mut self, method: Option<(&str, &Card)>, now: Timestamp) {
         self.default_payment_method_id = method.map(|(id, _)| id.to_owned());
         self.default_card = method.map(|(_, card)| card.clone());
-        let expiry = method.and_then(|(_, card)| card.expires_at());
+        self.plan_card_notice(now);
+    }
+
+    /// Plans the notice that the card of the default payment method expires: 30 days before, or at once if it expires
+    /// sooner. An expired card is not notified about.
+    pub fn plan_card_notice(&mut self, now: Timestamp) {
+        let expiry = self.default_card.as_ref().and_then(Card::expires_at);
         let expiry = expiry.filter(|expiry| *expiry > now);
         self.card_notice_at = expiry.map(|expiry| expiry.minus(CARD_NOTICE).max(now));
     }

@@ -380,6 +380,17 @@ pub enum PaymentsError {
     Disabled(&'static str),
 }
 
+impl PaymentsError {
+    /// Returns whether the next request will fail as well, whatever it is about.
+    #[must_use]
+    pub const fn concerns_all(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::Throttled(_) | Self::Unauthorized(_) | Self::Disabled(_)
+        )
+    }
+}
+
 /// The reasons why a webhook is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

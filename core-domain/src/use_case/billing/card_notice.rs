@@ -1,10 +1,11 @@
 //! The notice that the card of a customer expires.
 
 use super::Billing;
+use super::book::CustomerBook;
 use super::news::{self, News};
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{Customer, Subscription, SubscriptionQuery};
-use crate::kernel::{Context, CustomerId, Result, Stored, Timestamp};
+use crate::kernel::{Context, CustomerId, Result, Timestamp};
 use crate::port::UnitOfWork;
 
 /// The most subscriptions of a customer that are looked at.
@@ -25,15 +26,29 @@ pub(super) async fn tell(
     let mut next = seen.edit();
     next.card_notice_at = None;
     let seen = unaudited::replace(uow, &seen, next).await?;
-    let all = SubscriptionQuery::Of(customer.clone());
-    let all = unowned_records::<Subscription>(uow)
-        .list(&all, MAX_SUBSCRIPTIONS)
-        .await?;
-    let is_live = |subscription: &Stored<Subscription>| subscription.status.is_live();
     match &seen.default_card {
-        Some(card) if all.iter().any(is_live) => {
+        Some(card) if has_subscription(uow, customer).await? => {
             news::tell(cx, uow, billing, &seen, News::CardExpires(card)).await
         }
         _ => Ok(()),
     }
+}
+
+/// Plans the notice again for a customer without a subscription, whose card was not needed when the notice was due. Call it
+/// before a new subscription is stored.
+pub(super) async fn plan_again(uow: &mut dyn UnitOfWork, book: &mut CustomerBook) -> Result<()> {
+    let customer = &mut book.customer;
+    if customer.card_notice_at.is_none() && !has_subscription(uow, &customer.id).await? {
+        customer.plan_card_notice(book.now);
+    }
+    Ok(())
+}
+
+/// Returns whether a customer has a subscription that has not ended.
+async fn has_subscription(uow: &mut dyn UnitOfWork, customer: &CustomerId) -> Result<bool> {
+    let all = SubscriptionQuery::Of(customer.clone());
+    let all = unowned_records::<Subscription>(uow)
+        .list(&all, MAX_SUBSCRIPTIONS)
+        .await?;
+    Ok(all.iter().any(|subscription| subscription.status.is_live()))
 }

@@ -1,48 +1,45 @@
 //! Details of customers at the payment provider: they follow the customer's record.
 
 use super::Billing;
+use super::provider::{details_of, payments_error};
+use super::provider_run::ProviderRun;
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{Customer, CustomerQuery};
 use crate::kernel::{CustomerId, Result, Stored, Timestamp};
-use crate::port::{Mode, OpKey, PayingCustomer, PaymentsError, Store, UnitOfWork, transact};
+use crate::port::{Mode, OpKey, PaymentsError, Store, UnitOfWork, transact};
 
 /// The most customers that one run sends.
 const MAX_CUSTOMERS: u32 = 100;
 
-/// Returns the details that the provider gets.
-pub(super) fn details_of(customer: &Customer) -> PayingCustomer {
-    PayingCustomer {
-        id: customer.id.clone(),
-        platform_id: customer.platform_id.clone(),
-        email: customer.email.as_str().to_owned(),
-        name: customer.name.as_ref().map(|name| name.as_str().to_owned()),
-    }
-}
-
-/// Sends the changed details of customers to the provider. Returns the number of customers. Call it every few minutes; what
-/// cannot be sent now is sent in a later run.
+/// Sends the changed details of customers to the provider. Call it every few minutes. Details that cannot be sent now are
+/// sent in a later run, after those of all other customers.
 ///
 /// # Errors
-/// Only those of the store.
-pub async fn send_details(store: &dyn Store, billing: &Billing) -> Result<usize> {
+/// `PAYMENT_PROVIDER_UNAVAILABLE` if the provider cannot be reached.
+pub async fn send_details(store: &dyn Store, billing: &Billing) -> Result<ProviderRun> {
     let mut uow = store.begin(Mode::Read).await?;
     let unsent = unowned_records::<Customer>(uow.as_mut())
         .list(&CustomerQuery::Unsent, MAX_CUSTOMERS)
         .await;
     uow.rollback().await;
-    let mut sent = 0;
+    let mut run = ProviderRun::default();
     for customer in unsent? {
-        if send(billing, &customer).await.is_err() {
-            continue;
-        }
+        let is_sent = match send(billing, &customer).await {
+            Ok(()) => true,
+            Err(error) if error.concerns_all() => return Err(payments_error(error)),
+            Err(error) => {
+                run.fail(customer.id.as_str(), &error);
+                false
+            }
+        };
+        run.done += usize::from(is_sent);
         transact(store, |uow, _| {
             let (id, since) = (&customer.id, customer.unsent_since);
-            Box::pin(async move { mark_sent(uow, id, since).await })
+            Box::pin(async move { record_sending(uow, id, since, is_sent).await })
         })
         .await?;
-        sent += 1;
     }
-    Ok(sent)
+    Ok(run)
 }
 
 async fn send(billing: &Billing, customer: &Stored<Customer>) -> Result<(), PaymentsError> {
@@ -58,17 +55,21 @@ async fn send(billing: &Billing, customer: &Stored<Customer>) -> Result<(), Paym
         .await
 }
 
-/// Records that the details were sent, unless they have changed since.
-async fn mark_sent(
+/// Records whether the details were sent, unless they have changed since.
+async fn record_sending(
     uow: &mut dyn UnitOfWork,
     customer: &CustomerId,
     since: Option<Timestamp>,
+    is_sent: bool,
 ) -> Result<()> {
     let seen = unowned_records::<Customer>(uow).get(customer).await?;
     if seen.unsent_since != since {
         return Ok(());
     }
     let mut next = seen.edit();
-    next.unsent_since = None;
+    next.unsent_since = match is_sent {
+        true => None,
+        false => Some(uow.now().await?),
+    };
     unaudited::replace(uow, &seen, next).await.map(drop)
 }

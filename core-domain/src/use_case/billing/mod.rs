@@ -44,6 +44,7 @@ pub mod plan;
 pub mod plan_migration;
 pub mod portal;
 mod provider;
+pub mod provider_run;
 mod quote;
 pub mod reconcile;
 pub mod recovery;

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::Billing;
-use super::customer_details::details_of;
 use crate::access::{SystemScope, audited, unowned_records};
 use crate::billing::Customer;
 use crate::kernel::{Code, Context, Error, InvoiceId, Result};
@@ -41,6 +40,16 @@ impl From<ChargeFailure> for Error {
             ChargeFailure::Unknown => outcome_unknown(),
             ChargeFailure::Store(error) => error,
         }
+    }
+}
+
+/// Returns the details that the provider gets.
+pub(super) fn details_of(customer: &Customer) -> PayingCustomer {
+    PayingCustomer {
+        id: customer.id.clone(),
+        platform_id: customer.platform_id.clone(),
+        email: customer.email.as_str().to_owned(),
+        name: customer.name.as_ref().map(|name| name.as_str().to_owned()),
     }
 }
 

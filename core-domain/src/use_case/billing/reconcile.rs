@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use super::provider::ChargeFailure;
+use super::provider_run::ProviderRun;
 use super::{Billing, feed_position, sync};
 use crate::access::unowned_records;
 use crate::billing::{FeedCursor, Invoice, InvoiceQuery, PaymentProvider};
-use crate::kernel::{Code, Context, Error, PageQuery, Result, Timestamp};
+use crate::kernel::{Code, Context, PageQuery, Result, Timestamp};
 use crate::port::{Mode, Store};
 
 /// How old an invoice is that is still compared.
@@ -20,14 +21,18 @@ const PAGE: u32 = 100;
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 /// Compares the invoices of the last 35 days with the provider, once a day. An invoice that was paid there is paid here, and
-/// every other difference is recorded. Returns the number of compared invoices: 0 if the comparison of the day was made. Call
-/// it every few minutes; a comparison that was interrupted begins again. The embedded provider needs none.
+/// every other difference is recorded. Compares none if the comparison of the day was made. Call it every few minutes; a
+/// comparison that was interrupted by an outage begins again. The embedded provider needs none.
 ///
 /// # Errors
-/// `PAYMENT_PROVIDER_UNAVAILABLE` if the provider fails.
-pub async fn compare_invoices(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
+/// `PAYMENT_PROVIDER_UNAVAILABLE` if the provider cannot be reached.
+pub async fn compare_invoices(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+) -> Result<ProviderRun> {
     if billing.payments.provider() == PaymentProvider::Ledger {
-        return Ok(0);
+        return Ok(ProviderRun::default());
     }
     let mut uow = store.begin(Mode::Read).await?;
     let now = uow.now().await;
@@ -36,7 +41,7 @@ pub async fn compare_invoices(cx: &Context, store: &dyn Store, billing: &Billing
     let today = now.seconds() / DAY_SECONDS;
     let last = feed_position::position(store, FeedCursor::COMPARED).await?;
     if last.is_some_and(|last| last >= today) {
-        return Ok(0);
+        return Ok(ProviderRun::default());
     }
     let compared = compare_since(cx, store, billing, now.minus(MAX_AGE)).await?;
     feed_position::advance(store, FeedCursor::COMPARED, today).await?;
@@ -48,10 +53,10 @@ async fn compare_since(
     store: &dyn Store,
     billing: &Billing,
     since: Timestamp,
-) -> Result<usize> {
+) -> Result<ProviderRun> {
     let pushed = InvoiceQuery::PushedSince(since);
     let mut query = PageQuery::first(PAGE);
-    let mut compared = 0;
+    let mut run = ProviderRun::default();
     loop {
         let mut uow = store.begin(Mode::Read).await?;
         let page = unowned_records::<Invoice>(uow.as_mut())
@@ -60,12 +65,19 @@ async fn compare_since(
         uow.rollback().await;
         let page = page?;
         for invoice in &page.items {
-            compare(cx, store, billing, invoice).await?;
-            compared += 1;
+            match compare(cx, store, billing, invoice).await {
+                Err(ChargeFailure::Provider(error)) if !error.concerns_all() => {
+                    run.fail(invoice.id.as_str(), &error);
+                }
+                compared => {
+                    compared?;
+                    run.done += 1;
+                }
+            }
         }
         match page.next {
             Some(next) => query.cursor = Some(next),
-            None => return Ok(compared),
+            None => return Ok(run),
         }
     }
 }
@@ -76,13 +88,13 @@ async fn compare(
     store: &dyn Store,
     billing: &Billing,
     invoice: &Invoice,
-) -> Result<()> {
+) -> Result<(), ChargeFailure> {
     let Some(provider_id) = &invoice.provider_id else {
         return Ok(());
     };
     match sync::sync_invoice(cx, store, billing, provider_id).await {
         Err(ChargeFailure::Store(error)) if error.code() == Code::OperationInProgress => Ok(()),
         Err(ChargeFailure::Unknown) => Ok(()),
-        compared => compared.map_err(Error::from),
+        compared => compared,
     }
 }

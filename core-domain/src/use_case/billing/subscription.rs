@@ -12,7 +12,7 @@ use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::period_invoice::period_line;
 use super::subscription_state;
-use super::{customer, payment, payment_method, plan};
+use super::{card_notice, customer, payment, payment_method, plan};
 use crate::access::{
     BillingScope, Covers, CustomerScope, OperatorScope, all_unowned, unowned_records,
 };
@@ -137,12 +137,14 @@ pub async fn create(
     };
     let trial_days = command.trial_days.unwrap_or(usual);
     let mut book = CustomerBook::open(uow, &payer.id, now).await?;
+    card_notice::plan_again(uow, &mut book).await?;
     let mut subscription = new_subscription(cx, &payer, &price, now)?;
     subscription.platform_id = Some(platform.clone());
     let payment_method_id = command.payment_method_id;
     if trial_days > 0 {
         begin_trial(&mut subscription, trial_days, now);
         let stored = subscription_state::insert(cx, scope, uow, &book, subscription).await?;
+        book.store(uow).await?;
         return Ok(PendingCharge {
             subscription_id: stored.id.clone(),
             invoice_id: None,
@@ -325,6 +327,7 @@ pub async fn create_for_user(
     let now = billing.now(uow).await?;
     let payer = customer::ensure_of_user(cx, scope, uow, billing, &command.user_id).await?;
     let mut book = CustomerBook::open(uow, &payer, now).await?;
+    card_notice::plan_again(uow, &mut book).await?;
     let price = Price {
         terms: &terms,
         interval,

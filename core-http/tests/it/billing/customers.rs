@@ -81,22 +81,29 @@ async fn changed_details_are_sent_to_the_provider_once_it_can_be_reached(world: 
     let customer = world.customer(&platform).await;
     let path = format!("/customers/{customer}");
     let store = world.app.store.as_ref();
-    let send = || send_details(store, &world.billing_parts);
+    let send = async || {
+        let run = send_details(store, &world.billing_parts).await.unwrap();
+        (run.done, run.failed.len())
+    };
     let change = async |body: Value| {
         let changed = world.billing.patch(&operator(), &path, body).await;
         let _ = changed.expect(200);
     };
     // The provider does not know the customer yet, and gets the details when it does.
     change(json!({ "name": "Engines Ltd" })).await;
-    assert_eq!(send().await.unwrap(), 0);
+    assert_eq!(send().await, (0, 0));
     world.attach_card(&customer, "pm_card_visa").await;
     change(json!({ "taxId": "DE123" })).await;
-    assert_eq!(send().await.unwrap(), 0);
+    assert_eq!(send().await, (0, 0));
     change(json!({ "email": "new@example.org" })).await;
     world.payments.fail_next(PaymentFault::Unreachable);
-    assert_eq!(send().await.unwrap(), 0);
-    assert_eq!(send().await.unwrap(), 1);
-    assert_eq!(send().await.unwrap(), 0);
+    let error = send_details(store, &world.billing_parts).await;
+    assert_eq!(
+        error.unwrap_err().code().as_str(),
+        "PAYMENT_PROVIDER_UNAVAILABLE"
+    );
+    assert_eq!(send().await, (1, 0));
+    assert_eq!(send().await, (0, 0));
     let sent = world.payments.details();
     let sent: Vec<_> = sent
         .iter()
@@ -105,6 +112,40 @@ async fn changed_details_are_sent_to_the_provider_once_it_can_be_reached(world: 
     assert_eq!(sent, [("new@example.org", Some("Engines Ltd"))]);
 }
 on_every_store!(changed_details_are_sent_to_the_provider_once_it_can_be_reached);
+
+#[tokio::test]
+async fn details_that_the_provider_refuses_are_sent_again_after_those_of_others() {
+    let world = World::new();
+    let store = world.app.store.as_ref();
+    let mut customers = Vec::new();
+    for slug in ["engines", "wheels"] {
+        let platform = world.create_platform(slug).await;
+        let customer = world.customer(&platform).await;
+        world.attach_card(&customer, "pm_card_visa").await;
+        let path = format!("/customers/{customer}");
+        let body = json!({ "email": format!("{slug}@example.org") });
+        let _ = world
+            .billing
+            .patch(&operator(), &path, body)
+            .await
+            .expect(200);
+        world.tick(60);
+        customers.push(customer);
+    }
+    world.payments.fail_next(PaymentFault::Refused);
+    let run = send_details(store, &world.billing_parts).await.unwrap();
+    assert_eq!((run.done, run.failed.len()), (1, 1));
+    assert_eq!(run.failed[0].id, customers[0]);
+    let run = send_details(store, &world.billing_parts).await.unwrap();
+    assert_eq!((run.done, run.failed.len()), (1, 0));
+    let sent: Vec<_> = world
+        .payments
+        .details()
+        .into_iter()
+        .map(|sent| sent.email)
+        .collect();
+    assert_eq!(sent, ["wheels@example.org", "engines@example.org"]);
+}
 
 #[tokio::test]
 async fn a_credit_needs_a_whole_positive_amount_of_the_customers_currency() {

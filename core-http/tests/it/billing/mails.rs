@@ -205,6 +205,12 @@ async fn an_expiring_card_is_told_about_once_if_it_is_needed(world: World) {
     world.use_card(&customer, "pm_card_visa").await;
     world.bill().await;
     assert_eq!(told().await.len(), 2);
+    // A new subscription needs the card.
+    let _ = world.subscribe(&platform, "starter").await.expect(201);
+    for _ in 0..2 {
+        world.bill().await;
+        assert_eq!(told().await.len(), 3);
+    }
 }
 on_every_store!(an_expiring_card_is_told_about_once_if_it_is_needed);
 

@@ -184,7 +184,7 @@ async fn a_preview_shows_the_next_invoice_with_the_move() {
     let (platform, _) = paying_platform(&world, "growth").await;
     configure(&world).await;
     let _ = migrate(&world, "growth:1", "growth:2").await.unwrap();
-    let path = "/subscription/proration-preview?newTier=growth&interval=year";
+    let path = "/subscription/proration-preview?tier=growth&interval=year";
     let path = format!("{path}&platformId={platform}");
     let preview = world.billing.get(&operator(), &path).await;
     assert_eq!(preview.expect(200).json["nextInvoiceAmount"], 109_000);

@@ -23,6 +23,8 @@ pub(crate) const VALID_SIGNATURE: &str = "valid";
 pub(crate) enum PaymentFault {
     /// The provider cannot be reached, so nothing happens.
     Unreachable,
+    /// The provider refuses the request as wrong.
+    Refused,
     /// The provider charges the invoice, and its response is lost.
     AnswerLost,
     /// The card is declined, and a later attempt with it is pointless.
@@ -76,6 +78,18 @@ impl FaultyPayments {
         next.is_some()
     }
 
+    /// Fails if the next call cannot reach the provider or is refused by it, and forgets that fault.
+    fn check_request(&self) -> Result<(), PaymentsError> {
+        if self.is_unreachable() {
+            return Err(PaymentsError::Unavailable(Cause::from("refused")));
+        }
+        let mut faults = self.faults.lock().unwrap();
+        match faults.pop_if(|fault| *fault == PaymentFault::Refused) {
+            Some(_) => Err(PaymentsError::Invalid("no such customer".to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the keys of all charges that reached the provider.
     pub(crate) fn charges(&self) -> Vec<String> {
         self.charges.lock().unwrap().clone()
@@ -123,9 +137,7 @@ impl Payments for FaultyPayments {
         id: &str,
         customer: &PayingCustomer,
     ) -> Result<(), PaymentsError> {
-        if self.is_unreachable() {
-            return Err(PaymentsError::Unavailable(Cause::from("refused")));
-        }
+        self.check_request()?;
         self.details.lock().unwrap().push(customer.clone());
         self.ledger.update_customer(key, id, customer).await
     }
