@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use core_domain::cli::SiteLimits;
 use core_domain::kernel::{Clock, duration_text};
-use core_domain::port::{PlatformSuspensions, ProviderError, ResourceRef};
+use core_domain::port::{PlatformSuspensions, ProviderError, ResourceRef, TrafficMeter};
 use core_domain::registry::ResourceType;
 use http::Uri;
 use http::uri::Authority;
@@ -51,6 +51,8 @@ pub struct LocalConfig {
     /// The source of platform suspensions. Sites and workers of suspended platforms respond with 451. If `None`, no
     /// platform is suspended. Default: `None`.
     pub suspensions: Option<Arc<dyn PlatformSuspensions>>,
+    /// Counts the requests to sites and workers, by the platform that owns them. Default: `None`.
+    pub traffic: Option<Arc<dyn TrafficMeter>>,
     /// The time that the provider waits before and again after every change. The states "not yet done" and "done but
     /// not yet recorded" then last long enough to be observed. Default: 0.
     pub latency: Duration,
@@ -77,6 +79,7 @@ impl LocalConfig {
             client_address: None,
             reachable: Vec::new(),
             suspensions: None,
+            traffic: None,
             latency: Duration::ZERO,
             faults: Faults::default(),
         }

@@ -315,6 +315,34 @@ impl DataDir {
         Ok(sizes)
     }
 
+    /// Returns the sizes of all files in a folder and the folders in it, in bytes. Returns `None` if the folder does not
+    /// exist. A file that is removed meanwhile does not count.
+    pub(crate) fn total_size(&self, parts: &[&str]) -> Result<Option<u64>> {
+        let folder = self.path(parts)?;
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let (mut folders, mut total) = (vec![folder], 0_u64);
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for entry in entries {
+                let entry = entry?;
+                // Does not follow symbolic links.
+                match entry.metadata() {
+                    Ok(found) if found.is_dir() => folders.push(entry.path()),
+                    Ok(found) if found.is_file() => total = total.saturating_add(found.len()),
+                    Err(error) if !is_absence(&error) => return Err(error.into()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(Some(total))
+    }
+
     /// Moves a folder to the staging folder. Its content is deleted when the returned value is dropped.
     pub(crate) fn detach(&self, parts: &[&str], _: &PublishLock) -> Result<StagingPath> {
         let target = self.path(parts)?;

@@ -81,7 +81,11 @@ impl LocalInfrastructure {
     /// Returns the host that serves the sites and the workers.
     #[must_use]
     pub fn site_host(&self) -> SiteHost {
-        SiteHost::new(self.workers.clone(), Arc::clone(&self.logs))
+        SiteHost::new(
+            self.workers.clone(),
+            Arc::clone(&self.logs),
+            self.config.traffic.clone(),
+        )
     }
 
     /// Stops all running workers and the process that hosts them, and writes the waiting lines of logs. No worker starts

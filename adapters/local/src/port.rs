@@ -107,6 +107,16 @@ impl Infrastructure for LocalInfrastructure {
             .await?)
     }
 
+    async fn stored_bytes(&self, resource: &ResourceRef) -> Result<Option<u64>, ProviderError> {
+        let (resource_type, name) = (resource.resource_type, resource.name.clone());
+        Ok(self
+            .run(move |data| {
+                check_name(&name)?;
+                data.total_size(&[resource_type.as_str(), &name])
+            })
+            .await?)
+    }
+
     async fn clean_up(&self) -> Result<u64, ProviderError> {
         let projects = self.run(|data| data.list(&[ResourceType::Pages.as_str()]));
         let mut removed = 0;

@@ -84,7 +84,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let wake = builder.store.worker_wake(open_options.clone())?;
     let after_commit = Arc::new(AfterCommit::new(wake.clone()));
     let store = open_store(&builder, open_options, &after_commit).await?;
-    let provider = Provider::of(&builder, &folder.path, &store, &after_commit).await?;
+    let meter = Arc::new(GatewayMeter::default());
+    let provider = Provider::of(&builder, &folder.path, &store, &after_commit, &meter).await?;
     let archives = archives(&builder);
     let own_kinds = builder.kinds.clone()?;
     let dns = dns_resolver(&builder)?;
@@ -107,7 +108,6 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &billing,
         &iam_config,
     )?;
-    let meter = Arc::new(GatewayMeter::default());
     let gateway = gateway(&builder, &app, &services, &iam_config, &meter)?;
     after_commit.set_gateway(gateway.invalidate());
     let worker_options = WorkerOptions {
@@ -139,6 +139,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &app,
         Arc::clone(&provider.infrastructure),
         Arc::clone(&background_billing),
+        builder.settings.billing.keep_usage_events,
         builder.settings.sweep,
         sole_user,
     );

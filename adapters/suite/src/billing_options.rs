@@ -6,6 +6,7 @@ use std::time::Duration;
 use core_domain::billing::{Country, Party, PlanCatalog, PlanTerms, TaxTable};
 use core_domain::kernel::duration_text;
 use core_domain::use_case::billing::clock::BillingClock;
+use core_domain::use_case::shared::usage::MIN_EVENT_RETENTION;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,10 @@ pub struct BillingOptions {
     /// The time between two looks for renewals, repeated charges and expiries that are due. Default: 10 seconds.
     #[serde(with = "duration_text")]
     pub tick_every: Duration,
+    /// How long reported usage events are kept, at least 36 days. Their sums, from which usage is priced and shown, are kept
+    /// for ever. Default: 100 days.
+    #[serde(with = "duration_text")]
+    pub keep_usage_events: Duration,
     /// Whether an operator can move the clock of billing forward, so that a year of billing takes seconds. Only for
     /// tests; refused with a payment provider that moves real money. Default: `false`.
     pub test_clock: bool,
@@ -43,6 +48,7 @@ impl Default for BillingOptions {
         Self {
             allow_simulated_payments: false,
             tick_every: Duration::from_secs(10),
+            keep_usage_events: Duration::from_secs(100 * 24 * 60 * 60),
             test_clock: false,
             portal_return_hosts: Vec::new(),
             issuer: None,
@@ -61,7 +67,7 @@ impl BillingOptions {
         }
     }
 
-    /// Checks the plans, the taxes and the interval.
+    /// Checks the plans, the taxes and the times.
     ///
     /// # Errors
     /// [`ConfigError`] names the first invalid option.
@@ -70,6 +76,13 @@ impl BillingOptions {
             return Err(ConfigError {
                 setting: "billing.tick_every",
                 problem: "must be greater than 0".to_owned(),
+            });
+        }
+        if self.keep_usage_events < MIN_EVENT_RETENTION {
+            return Err(ConfigError {
+                setting: "billing.keep_usage_events",
+                problem: "must be at least 36 days, in which an event must not count twice"
+                    .to_owned(),
             });
         }
         self.taxes()?;

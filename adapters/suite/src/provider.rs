@@ -16,8 +16,9 @@ use crate::after_commit::AfterCommit;
 #[cfg(feature = "local")]
 use crate::client_address::client_address;
 use crate::infrastructure::infrastructure;
-#[cfg(feature = "local")]
 use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
+#[cfg(feature = "local")]
+use crate::usage::GatewayMeter;
 use crate::{SuiteBuilder, SuiteError};
 
 /// The infrastructure provider and the store for uploads.
@@ -35,6 +36,7 @@ impl Provider {
         folder: &Path,
         store: &Arc<dyn Store>,
         after_commit: &AfterCommit,
+        traffic: &Arc<GatewayMeter>,
     ) -> Result<Self, SuiteError> {
         let blobs: Arc<dyn Blobs> = match &builder.blobs {
             Some(blobs) => Arc::clone(blobs),
@@ -74,6 +76,7 @@ impl Provider {
         let suspensions = Arc::new(suspensions);
         after_commit.set_suspensions(Arc::clone(&suspensions));
         config.suspensions = Some(suspensions);
+        config.traffic = Some(Arc::clone(traffic) as _);
         let local = LocalInfrastructure::open(config).await?;
         Ok(Self {
             infrastructure: Arc::new(local.clone()),
@@ -100,6 +103,7 @@ impl Provider {
         _: &Path,
         _: &Arc<dyn Store>,
         _: &AfterCommit,
+        _: &Arc<GatewayMeter>,
     ) -> Result<Self, SuiteError> {
         let blobs = builder.blobs.clone();
         let blobs = blobs.unwrap_or_else(|| Arc::new(MissingPart::BLOBS));

@@ -3,6 +3,7 @@
 //! one node at a time sweeps.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use core_domain::kernel::{Cipher, Context, Entropy, Error, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
@@ -13,6 +14,7 @@ use core_domain::use_case::billing::portal;
 use core_domain::use_case::billing::provider_run::FailedRecord;
 use core_domain::use_case::billing::reconcile::compare_invoices;
 use core_domain::use_case::billing::recovery::recover;
+use core_domain::use_case::billing::storage_usage::measure_storage;
 use core_domain::use_case::billing::{Billing, ledger};
 use core_domain::use_case::cli::remove_expired_plans;
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
@@ -33,57 +35,54 @@ use crate::sweep_options::SweepOptions;
 use crate::uploads;
 
 /// Records that expire after minutes, and that any caller can create many of.
-const SHORT_LIVED: [(&str, RemoveSlice); 8] = [
-    ("deploy plans", |uow, limit| {
+const SHORT_LIVED: [(&str, &RemoveSlice<'static>); 8] = [
+    ("deploy plans", &|uow, limit| {
         Box::pin(remove_expired_plans(uow, limit))
     }),
-    ("portal sessions", |uow, limit| {
+    ("portal sessions", &|uow, limit| {
         Box::pin(portal::remove_ended_sessions(uow, limit))
     }),
-    ("links", |uow, limit| {
+    ("links", &|uow, limit| {
         Box::pin(verification::remove_expired(uow, limit))
     }),
-    ("sign-ins", |uow, limit| {
+    ("sign-ins", &|uow, limit| {
         Box::pin(session::remove_expired_challenges(uow, limit))
     }),
-    ("passkey challenges", |uow, limit| {
+    ("passkey challenges", &|uow, limit| {
         Box::pin(passkey::remove_expired_passkey_challenges(uow, limit))
     }),
-    ("device codes", |uow, limit| {
+    ("device codes", &|uow, limit| {
         Box::pin(oauth::remove_expired_devices(uow, limit))
     }),
-    ("mail quotas", |uow, limit| {
+    ("mail quotas", &|uow, limit| {
         Box::pin(remove_expired_mail_quotas(uow, limit))
     }),
-    ("tokens", |uow, limit| {
+    ("tokens", &|uow, limit| {
         Box::pin(oauth::remove_expired_tokens(uow, limit))
     }),
 ];
 
 /// Records that last for hours or days.
-const LONG_LIVED: [(&str, RemoveSlice); 8] = [
-    ("stored responses", |uow, limit| {
+const LONG_LIVED: [(&str, &RemoveSlice<'static>); 7] = [
+    ("stored responses", &|uow, limit| {
         Box::pin(remove_expired_answers(uow, limit))
     }),
-    ("trusted devices", |uow, limit| {
+    ("trusted devices", &|uow, limit| {
         Box::pin(session::remove_expired_trust(uow, limit))
     }),
-    ("sessions", |uow, limit| {
+    ("sessions", &|uow, limit| {
         Box::pin(session::remove_expired(uow, limit))
     }),
-    ("API keys", |uow, limit| {
+    ("API keys", &|uow, limit| {
         Box::pin(api_key::remove_ended(uow, limit))
     }),
-    ("webhook messages", |uow, limit| {
+    ("webhook messages", &|uow, limit| {
         Box::pin(remove_ended_deliveries(uow, limit))
     }),
-    ("usage events", |uow, limit| {
-        Box::pin(remove_old_events(uow, limit))
-    }),
-    ("provider events", |uow, limit| {
+    ("provider events", &|uow, limit| {
         Box::pin(remove_old_provider_events(uow, limit))
     }),
-    ("setup intents", |uow, limit| {
+    ("setup intents", &|uow, limit| {
         Box::pin(ledger::remove_expired_intents(uow, limit))
     }),
 ];
@@ -100,6 +99,8 @@ pub(crate) struct Sweeper {
     entropy: Arc<dyn Entropy>,
     cipher: Cipher,
     billing: Arc<Billing>,
+    /// How long usage events are kept.
+    usage_retention: Duration,
     holder: LeaseHolder,
     options: SweepOptions,
 }
@@ -121,6 +122,7 @@ impl Sweeper {
         app: &App,
         infrastructure: Arc<dyn Infrastructure>,
         billing: Arc<Billing>,
+        usage_retention: Duration,
         options: SweepOptions,
         is_sole: bool,
     ) -> Self {
@@ -136,6 +138,7 @@ impl Sweeper {
             entropy,
             cipher: app.cipher.clone(),
             billing,
+            usage_retention,
             holder,
             options,
         }
@@ -188,11 +191,21 @@ impl Sweeper {
             self.remove_orphaned_uploads(stopped.clone()).await;
             self.recover_charges(stopped.clone()).await;
             self.follow_provider(stopped.clone()).await;
+            self.measure_storage(stopped.clone()).await;
         }
         if swept != SweepOutcome::Done || !is_daily {
             return swept;
         }
         let swept = self.remove_expired(&LONG_LIVED, stopped).await;
+        if swept != SweepOutcome::Done {
+            return swept;
+        }
+        let retention = self.usage_retention;
+        let remove: &RemoveSlice<'_> =
+            &move |uow, limit| Box::pin(remove_old_events(uow, retention, limit));
+        let swept = self
+            .remove_expired(&[("usage events", remove)], stopped)
+            .await;
         if swept != SweepOutcome::Done {
             return swept;
         }
@@ -209,11 +222,11 @@ impl Sweeper {
     /// Removes the expired records of each kind. A kind that fails does not stop the others.
     async fn remove_expired(
         &self,
-        kinds: &[(&str, RemoveSlice)],
+        kinds: &[(&str, &RemoveSlice<'_>)],
         stopped: &watch::Receiver<bool>,
     ) -> SweepOutcome {
         for (kind, remove) in kinds {
-            match self.remove_slices(*remove, stopped).await {
+            match self.remove_slices(remove, stopped).await {
                 Ok(SweepOutcome::Done) => {}
                 Ok(swept) => return swept,
                 Err(error) => {
@@ -227,7 +240,7 @@ impl Sweeper {
     /// Removes all slices, one after the other.
     async fn remove_slices(
         &self,
-        remove: RemoveSlice,
+        remove: &RemoveSlice<'_>,
         stopped: &watch::Receiver<bool>,
     ) -> Result<SweepOutcome> {
         let mut size = SliceSize::first(&self.options);
@@ -307,6 +320,21 @@ impl Sweeper {
                 );
             }
             Err(error) => tracing::warn!(?error, "the payment provider could not be followed"),
+        }
+    }
+
+    /// Reports what platforms store as usage, once a day.
+    async fn measure_storage(&self, mut stopped: watch::Receiver<bool>) {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let (store, infrastructure) = (self.store.as_ref(), self.infrastructure.as_ref());
+        let measured = tokio::select! {
+            measured = measure_storage(&cx, store, &self.billing, infrastructure) => measured,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match measured {
+            Ok(0) => {}
+            Ok(stacks) => tracing::info!(stacks, "the storage of the day was measured"),
+            Err(error) => tracing::warn!(?error, "the storage of the day could not be measured"),
         }
     }
 
@@ -417,6 +445,7 @@ mod tests {
                 store: self.store.clone(),
                 blobs: Arc::new(blobs),
                 infrastructure: Arc::new(MemoryInfrastructure::default()),
+                usage_retention: Duration::from_secs(100 * 24 * 60 * 60),
                 holder: LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
                 cipher: Cipher::new([1; 32], entropy.clone()),
                 billing: Arc::new(Billing {

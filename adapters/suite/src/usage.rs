@@ -1,4 +1,4 @@
-//! Metered usage of the host program, and that of the gateway.
+//! Metered usage of the host program, and that of the gateway and of the sites of the local provider.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use core_domain::billing::usage::{
     IngestUsage, IngestedUsage, MAX_EVENTS, NewUsageEvent, UsageKey,
 };
 use core_domain::kernel::{Context, Entropy, Error, PlatformId, Result, Timestamp, hex};
-use core_domain::port::{Mode, Store, transact_in};
+use core_domain::port::{Mode, Store, TrafficMeter, transact_in};
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::shared::usage;
 use core_http::gateway::{ExhaustedRequests, UsageMeter};
@@ -94,7 +94,7 @@ struct State {
     exhausted: HashMap<PlatformId, ExhaustedRequests>,
 }
 
-/// Counts requests and bytes of platforms at the gateway, in memory.
+/// Counts requests and bytes of platforms at the gateway and at their sites, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayMeter(Mutex<State>);
 
@@ -122,7 +122,7 @@ impl GatewayMeter {
     }
 }
 
-impl UsageMeter for GatewayMeter {
+impl TrafficMeter for GatewayMeter {
     fn count(&self, platform: &PlatformId, response_bytes: u64) {
         let mut state = self.state();
         // Copies the id only for the first request after a report.
@@ -133,7 +133,9 @@ impl UsageMeter for GatewayMeter {
             counts.add(response_bytes);
         }
     }
+}
 
+impl UsageMeter for GatewayMeter {
     fn find_exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests> {
         self.state().exhausted.get(platform).copied()
     }

@@ -8,7 +8,7 @@ use crate::kernel::strategy::count;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct FeedCursor {
-    /// The feed: [`FeedCursor::PLATFORMS`], [`FeedCursor::PROVIDER`] or [`FeedCursor::COMPARED`].
+    /// The feed, or the daily task: one of the constants.
     #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z]{1,8}"))]
     pub id: String,
     /// The position of the last change that was read, in the unit of the feed.
@@ -29,6 +29,9 @@ impl FeedCursor {
 
     /// The comparison of all invoices with the provider. Its positions are UTC days since 1970.
     pub const COMPARED: &'static str = "compared";
+
+    /// The measurement of what all platforms store. Its positions are UTC days since 1970.
+    pub const STORAGE: &'static str = "storage";
 }
 
 /// Queries for cursors.

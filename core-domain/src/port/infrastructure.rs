@@ -93,6 +93,16 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         files: &[SiteFile],
     ) -> Result<SiteStorage, ProviderError>;
 
+    /// Returns the number of bytes that a store holds, with what the provider needs to keep them. Returns `None` if the object
+    /// does not exist, or if the provider cannot tell.
+    ///
+    /// # Errors
+    /// Only those of every method.
+    async fn stored_bytes(&self, resource: &ResourceRef) -> Result<Option<u64>, ProviderError> {
+        let _ = resource;
+        Ok(None)
+    }
+
     /// Removes expired previews and files without a deployment. Returns the number of removed files. Called daily.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod payments;
 mod rate_limiter;
 mod store;
 mod tax_calculator;
+mod traffic_meter;
 mod webhook_sender;
 
 #[cfg(any(test, feature = "testing"))]
@@ -72,6 +73,7 @@ pub use store::{
     UnitOfWork, Within, Work, transact, transact_if, transact_in,
 };
 pub use tax_calculator::TaxCalculator;
+pub use traffic_meter::TrafficMeter;
 pub use webhook_sender::{
     MAX_SEND_DURATION, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
 };

@@ -39,6 +39,8 @@ struct State {
     sites: Option<SiteState>,
     /// The lines of the objects' logs.
     log: MemoryLog,
+    /// The numbers of bytes that objects store, by name.
+    stored_bytes: BTreeMap<String, u64>,
     /// If `true`, every change fails.
     refuses: bool,
 }
@@ -70,6 +72,7 @@ impl Default for State {
             live: BTreeMap::new(),
             sites: Some(SiteState::Active),
             log: MemoryLog::default(),
+            stored_bytes: BTreeMap::new(),
             refuses: false,
         }
     }
@@ -91,6 +94,11 @@ impl MemoryInfrastructure {
     /// Sets the state of all deployed sites; `None` if the provider does not know them.
     pub fn set_site_state(&self, state: Option<SiteState>) {
         self.state().sites = state;
+    }
+
+    /// Sets the number of bytes that an object stores.
+    pub fn set_stored_bytes(&self, name: &str, bytes: u64) {
+        self.state().stored_bytes.insert(name.to_owned(), bytes);
     }
 
     /// Returns the key of the live deployment of a branch.
@@ -220,6 +228,10 @@ impl Infrastructure for MemoryInfrastructure {
         let state = self.state();
         let known = state.objects.get(&resource.name);
         Ok(known.map(|object| provider_object(&resource.name, &object.owner)))
+    }
+
+    async fn stored_bytes(&self, resource: &ResourceRef) -> Result<Option<u64>, ProviderError> {
+        Ok(self.state().stored_bytes.get(&resource.name).copied())
     }
 
     async fn create(&self, request: &ObjectRequest) -> Result<ProviderObject, ProviderError> {

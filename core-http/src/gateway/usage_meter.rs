@@ -1,12 +1,11 @@
 //! Metering of the requests and bytes that platforms use at the gateway.
 
 use core_domain::kernel::PlatformId;
+use core_domain::port::TrafficMeter;
 
-/// Counts the requests of platforms. It is called for every request, so it must be fast and must not wait.
-pub trait UsageMeter: Send + Sync + std::fmt::Debug {
-    /// Counts a request of a platform that was forwarded to a service, and the bytes of its response body.
-    fn count(&self, platform: &PlatformId, response_bytes: u64);
-
+/// Counts the requests of platforms that were forwarded to a service, and knows which platforms may send no more. It is
+/// called for every request, so it must be fast and must not wait.
+pub trait UsageMeter: TrafficMeter {
     /// Returns the exhausted quota of requests of a platform. Returns `None` if the platform can send more requests.
     fn find_exhausted(&self, platform: &PlatformId) -> Option<ExhaustedRequests>;
 }

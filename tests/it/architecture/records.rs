@@ -240,6 +240,10 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "a paused subscription that a new card resumes",
     ),
     (
+        "billing/storage_usage.rs",
+        "the daily measurement of what platforms store",
+    ),
+    (
         "billing/usage_invoice.rs",
         "the invoice of usage, which time makes",
     ),

@@ -7,6 +7,7 @@
 mod answer;
 mod body;
 mod lookup;
+mod metered_body;
 mod range;
 mod sites;
 mod target;
@@ -21,11 +22,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use core_domain::cli::LogContent;
+use core_domain::kernel::PlatformId;
+use core_domain::port::TrafficMeter;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response, Uri, header};
 use http_body::Body;
 
 pub use self::body::SiteBody;
+use self::metered_body::metered;
 pub(crate) use self::range::Range;
 pub(crate) use self::sites::Sites;
 use self::sites::{internal_error, not_found};
@@ -44,10 +48,15 @@ pub struct SiteHost {
     sites: Sites,
     suspension_gate: SuspensionGate,
     logs: Arc<Logs>,
+    traffic: Option<Arc<dyn TrafficMeter>>,
 }
 
 impl SiteHost {
-    pub(crate) fn new(workers: Workers, logs: Arc<Logs>) -> Self {
+    pub(crate) fn new(
+        workers: Workers,
+        logs: Arc<Logs>,
+        traffic: Option<Arc<dyn TrafficMeter>>,
+    ) -> Self {
         let sites = Sites::new(workers.stores().clone());
         let gate = workers.suspension_gate();
         Self {
@@ -55,6 +64,7 @@ impl SiteHost {
             sites,
             suspension_gate: gate,
             logs,
+            traffic,
         }
     }
 
@@ -74,7 +84,7 @@ impl SiteHost {
         if let Some(Target {
             destination,
             object,
-            ..
+            owner,
         }) = target
         {
             let duration = started_at.elapsed().as_millis();
@@ -86,8 +96,19 @@ impl SiteHost {
                 client.map(|address| address.to_string()),
             );
             self.logs.push(&object, line);
+            return self.metered(response, &owner);
         }
         response
+    }
+
+    /// Counts a response for the platform that owns the object. An owner that is not a platform id is not metered.
+    fn metered(&self, response: Response<SiteBody>, owner: &str) -> Response<SiteBody> {
+        match (&self.traffic, PlatformId::parse(owner)) {
+            (Some(meter), Some(platform)) => {
+                response.map(|body| metered(body, platform, Arc::clone(meter)))
+            }
+            _ => response,
+        }
     }
 
     /// Responds to a request. Also returns the object that the request was for, if it exists.

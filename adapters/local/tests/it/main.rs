@@ -22,4 +22,5 @@ mod socket;
 mod stores;
 mod support;
 mod suspension;
+mod usage;
 mod workers;

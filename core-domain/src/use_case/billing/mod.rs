@@ -49,6 +49,7 @@ mod quote;
 pub mod reconcile;
 pub mod recovery;
 mod resume;
+pub mod storage_usage;
 pub mod subscription;
 mod subscription_state;
 mod sync;

@@ -13,10 +13,12 @@ pub const MAX_SLICE: u32 = 1_000;
 
 /// A function that removes at most the given number of expired records of one kind. It returns the number of removed
 /// records; 0 means that none is left.
-pub type RemoveSlice = for<'u> fn(
-    &'u mut dyn UnitOfWork,
-    u32,
-) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 'u>>;
+pub type RemoveSlice<'f> = dyn for<'u> Fn(
+        &'u mut dyn UnitOfWork,
+        u32,
+    ) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 'u>>
+    + Sync
+    + 'f;
 
 /// The outcome of an attempt to remove a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub enum Slice {
 pub async fn sweep_slice(
     store: &dyn Store,
     holder: &LeaseHolder,
-    remove: RemoveSlice,
+    remove: &RemoveSlice<'_>,
     limit: u32,
     on_begin: &(dyn Fn() + Sync),
 ) -> Result<Slice> {

@@ -1,9 +1,10 @@
 //! Usage: events count once, and every view adds up to the same quantities.
 
 use core_domain::billing::usage::{UsageEvent, UsageEventQuery};
-use core_domain::kernel::Timestamp;
+use core_domain::kernel::{Context, Timestamp};
 use core_domain::port::transact;
-use core_domain::use_case::shared::usage::remove_old_events;
+use core_domain::use_case::billing::storage_usage::measure_storage;
+use core_domain::use_case::shared::usage::{MIN_EVENT_RETENTION, remove_old_events};
 use serde_json::{Value, json};
 
 use super::paying_platform;
@@ -398,7 +399,7 @@ async fn removed_events_still_count() {
     world.use_metric(&platform, "a", "requests", 10).await;
     let remove = async || {
         let removed = transact(world.app.store.as_ref(), |uow, _| {
-            Box::pin(async move { remove_old_events(uow, 10).await })
+            Box::pin(async move { remove_old_events(uow, MIN_EVENT_RETENTION, 10).await })
         });
         removed.await.unwrap()
     };
@@ -460,3 +461,59 @@ async fn a_deployment_or_another_build_that_has_ended_counts_once(world: World) 
     }
 }
 on_every_store!(a_deployment_or_another_build_that_has_ended_counts_once);
+
+/// Creates an active resource of a stack of the platform.
+async fn active_resource(world: &World, platform: &str, entity: &str, body: Value) {
+    let path = platform_path(platform, &format!("/entities/{entity}/resources"));
+    let created = world.registry.post(&operator(), &path, body).await;
+    let path = platform_path(
+        platform,
+        &format!("/resources/{}", created.expect(201).id()),
+    );
+    for status in ["provisioning", "active"] {
+        let change = json!({ "status": status });
+        let changed = world.registry.patch(&operator(), &path, change).await;
+        let _ = changed.expect(200);
+    }
+}
+
+async fn what_a_platform_stores_is_measured_once_a_day(world: World) {
+    world.set_time(START);
+    let (platform, _) = paying_platform(&world, "starter").await;
+    let entity = world.tenant(&platform, "acme").await;
+    let resource = |kind: &str, name: &str| {
+        json!({ "stackId": "st1", "resourceType": kind, "serviceName": "db", "environment": "prod",
+            "cfName": name })
+    };
+    for (kind, name) in [
+        ("d1", "engines-db"),
+        ("r2", "engines-files"),
+        ("kv", "unknown"),
+        ("worker", "api"),
+    ] {
+        active_resource(&world, &platform, &entity, resource(kind, name)).await;
+    }
+    world.provider.set_stored_bytes("engines-db", 1_000);
+    world.provider.set_stored_bytes("engines-files", 2_000);
+    world.provider.set_stored_bytes("api", 9_999);
+    let measure = async || {
+        let cx = Context::system(world.app.entropy.clone());
+        let (store, provider) = (world.app.store.as_ref(), &world.provider);
+        let measured = measure_storage(&cx, store, &world.billing_parts, provider).await;
+        measured.unwrap()
+    };
+    world.set_time("2027-11-02T05:00:00Z");
+    assert_eq!(measure().await, 1);
+    world.provider.set_stored_bytes("engines-db", 50_000);
+    world.set_time("2027-11-02T23:59:59Z");
+    assert_eq!(measure().await, 0);
+    world.set_time("2027-11-03T00:00:00Z");
+    assert_eq!(measure().await, 1);
+    let days = "/usage/daily?from=2027-11-01&to=2027-11-04";
+    let days = world.usage_of(&platform, days).await;
+    let stored: Vec<i64> = (0..4)
+        .map(|day| of_metric(&days["data"][day]["metrics"], "storage_bytes", "quantity"))
+        .collect();
+    assert_eq!(stored, [0, 3_000, 52_000, 0]);
+}
+on_every_store!(what_a_platform_stores_is_measured_once_a_day);

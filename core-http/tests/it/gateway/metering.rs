@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use core_domain::kernel::PlatformId;
+use core_domain::port::TrafficMeter;
 use core_http::gateway::{ExhaustedRequests, UsageMeter};
 use serde_json::json;
 
@@ -15,12 +16,14 @@ struct FakeMeter {
     exhausted: Option<ExhaustedRequests>,
 }
 
-impl UsageMeter for FakeMeter {
+impl TrafficMeter for FakeMeter {
     fn count(&self, platform: &PlatformId, response_bytes: u64) {
         let counted = (platform.to_string(), response_bytes);
         self.counted.lock().unwrap().push(counted);
     }
+}
 
+impl UsageMeter for FakeMeter {
     fn find_exhausted(&self, _: &PlatformId) -> Option<ExhaustedRequests> {
         self.exhausted
     }

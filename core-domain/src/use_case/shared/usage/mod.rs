@@ -10,7 +10,7 @@ mod terms;
 pub(in crate::use_case) use alert::THRESHOLD_CROSSED;
 pub use ingest::{ingest, ingest_in};
 pub use period::{CurrentPeriod, PeriodBook, current_period, new_period};
-pub use retention::remove_old_events;
+pub use retention::{MIN_EVENT_RETENTION, remove_old_events};
 pub use terms::{exhausted_requests, find_plan_terms, plan_terms, price_list};
 
 use super::BillingClock;
