@@ -32,7 +32,8 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .summary("Creates a setup intent, with which a browser adds a payment method.")
             .description(
                 "The platform gets a customer if it has none. The client secret is for the \
-                 browser of the customer alone.",
+                 browser of the customer alone. On the embedded provider, the browser adds a test \
+                 card at `/pay/{clientSecret}`, within 24 hours and once.",
             )
             .success(&[StatusCode::CREATED])
             .secret_answer()

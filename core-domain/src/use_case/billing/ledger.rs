@@ -402,7 +402,7 @@ fn to_invoice(invoice: &LedgerInvoice, last_charge: Option<CollectOutcome>) -> P
 }
 
 /// The time after which a setup intent can no longer be used.
-const INTENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const INTENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Removes at most `limit` setup intents that can no longer be used. Returns the number of removed intents; 0 means that
 /// none is left.
@@ -414,6 +414,11 @@ pub async fn remove_expired_intents(uow: &mut dyn UnitOfWork, limit: u32) -> Res
     remove_first::<LedgerSetupIntent>(uow, &expired, limit).await
 }
 
+/// Returns the digest under which the secret of a setup intent is stored.
+pub(super) fn secret_hash(client_secret: &str) -> String {
+    hex(&Sha256::digest(client_secret))
+}
+
 /// Stores a setup intent. A repeated request replaces the secret, of which only the digest is stored.
 async fn store_intent(
     uow: &mut dyn UnitOfWork,
@@ -421,7 +426,7 @@ async fn store_intent(
     client_secret: &str,
     customer: &str,
 ) -> Result<()> {
-    let secret_hash = hex(&Sha256::digest(client_secret));
+    let secret_hash = secret_hash(client_secret);
     let known = unowned_records::<LedgerSetupIntent>(uow).find(id).await?;
     if let Some(known) = known {
         let mut next = known.edit();

@@ -12,6 +12,7 @@ pub(in crate::use_case::billing) mod book;
 mod boundary;
 mod build_usage;
 pub mod cancellation;
+pub mod card_entry;
 mod card_notice;
 pub mod change;
 pub mod charge;

@@ -1,5 +1,6 @@
 //! The page on which an invoice is paid. Its address contains the id of the invoice with a signature, so that it can be
-//! mailed, and works without a session and while the platform is suspended.
+//! mailed, and works without a session and while the platform is suspended. With the client secret of a setup intent in its
+//! address, it is the page on which a test card is entered.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use core_domain::billing::PaymentProvider;
 use core_domain::gateway::RateClass;
 use core_domain::kernel::{Code, Error, Result};
 use core_domain::use_case::billing::Billing;
+use core_domain::use_case::billing::card_entry::{self, CardEntry};
 use core_domain::use_case::billing::pay::{self, PayableInvoice};
 use http::StatusCode;
 use maud::{Markup, html};
@@ -27,7 +29,8 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .summary("Shows an invoice, with a form to pay it.")
             .description(
                 "The address is the `hostedInvoiceUrl` of the invoice. It works without a \
-                 session, also while the platform is suspended.",
+                 session, also while the platform is suspended. On the embedded provider, the \
+                 `clientSecret` of a setup intent as the token shows a form to add a test card.",
             )
             .refuses(&[Code::NotFound])
             .plain(with(billing, show)),
@@ -35,7 +38,8 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .summary("Pays an invoice.")
             .description(
                 "Charges the default payment method of the customer or, on the embedded \
-                 provider, a test card. Redirects to the page.",
+                 provider, a test card. With the `clientSecret` of a setup intent as the token, \
+                 adds the test card to the customer. Redirects to the page.",
             )
             .rate(RateClass::Strict)
             .refuses(PROVIDER_CODES)
@@ -74,7 +78,12 @@ async fn show(
     _: PublicScope,
     input: Input<(String,)>,
 ) -> Result<PageOr> {
-    let payable = pay::find(cx.app.store.as_ref(), &billing, &input.path.0).await?;
+    let token = &input.path.0;
+    if card_entry::is_client_secret(token) {
+        let entry = card_entry::find(cx.app.store.as_ref(), &billing, token).await?;
+        return Ok(render_entry(&billing, &entry, StatusCode::OK, None));
+    }
+    let payable = pay::find(cx.app.store.as_ref(), &billing, token).await?;
     render(&billing, &payable, StatusCode::OK, None)
 }
 
@@ -94,6 +103,38 @@ fn render(
     Ok(page(billing, &title(invoice), status, &content))
 }
 
+/// Renders the page on which a test card is entered.
+fn render_entry(
+    billing: &Billing,
+    entry: &CardEntry,
+    status: StatusCode,
+    problem: Option<&str>,
+) -> PageOr {
+    let content = html! {
+        @if let Some(problem) = problem { (alert(problem)) }
+        p.hint { (entry.customer.email.as_str()) }
+        @if entry.is_done {
+            (notice("The card was added. You can close this page."))
+        } @else {
+            form method="post" {
+                (card_choice("Test card"))
+                button type="submit" name="action" value="add" { "Add the card" }
+            }
+        }
+    };
+    page(billing, "Add a card", status, &content)
+}
+
+/// Renders the choice of a test card.
+fn card_choice(label: &str) -> Markup {
+    html! {
+        label for="card" { (label) }
+        select id="card" name="card" {
+            @for (id, text) in TEST_CARDS { option value=(id) { (text) } }
+        }
+    }
+}
+
 fn form(billing: &Billing, payable: &PayableInvoice, has_problem: bool) -> Markup {
     let is_simulated = billing.payments.provider() == PaymentProvider::Ledger;
     let has_method = payable.customer.default_payment_method_id.is_some();
@@ -111,10 +152,7 @@ fn form(billing: &Billing, payable: &PayableInvoice, has_problem: bool) -> Marku
         }
         @if is_simulated {
             form method="post" {
-                label for="card" { "Pay with a test card" }
-                select id="card" name="card" {
-                    @for (id, text) in TEST_CARDS { option value=(id) { (text) } }
-                }
+                (card_choice("Pay with a test card"))
                 button type="submit" name="action" value="pay" { "Pay" }
             }
         } @else if !has_method {
@@ -129,14 +167,15 @@ fn form(billing: &Billing, payable: &PayableInvoice, has_problem: bool) -> Marku
 enum PayAction {
     Pay,
     Confirm,
+    Add,
 }
 
 /// The fields of the form that pays an invoice.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct PayForm {
-    /// Pays the invoice, or confirms the last charge.
+    /// Pays the invoice, confirms the last charge, or adds a card.
     action: PayAction,
-    /// The test card. Default: the saved card.
+    /// The test card. Default: the saved card. Required to add a card.
     #[schemars(length(min = 1, max = 64))]
     card: Option<String>,
 }
@@ -148,21 +187,45 @@ async fn submit(
     input: Input<(String,), (), PayForm>,
 ) -> Result<PageOr> {
     ensure_own_form(cx, &billing)?;
-    let store = cx.app.store.as_ref();
-    let payable = pay::find(store, &billing, &input.path.0).await?;
+    let (store, token) = (cx.app.store.as_ref(), &input.path.0);
+    if card_entry::is_client_secret(token) {
+        return submit_entry(cx, &billing, token, input.body).await;
+    }
+    let payable = pay::find(store, &billing, token).await?;
     let done = match input.body.action {
         PayAction::Pay => {
             let card = input.body.card.as_deref();
             pay::pay(cx, store, &billing, &payable, card).await
         }
         PayAction::Confirm => pay::confirm(cx, store, &billing, &payable).await,
+        PayAction::Add => Err(Error::invalid("action", "invalid", NOT_HERE)),
     };
     let Err(error) = done else {
         return Ok(PageOr::To(Output::new(cx.uri.path().to_owned())));
     };
     let problem = problem_of(&error).ok_or(error)?;
-    let payable = pay::find(store, &billing, &input.path.0).await?;
+    let payable = pay::find(store, &billing, token).await?;
     render(&billing, &payable, problem.0, Some(&problem.1))
+}
+
+/// The message for the action of another page.
+const NOT_HERE: &str = "This page has no such action.";
+
+/// Adds the test card that was entered for a setup intent.
+async fn submit_entry(cx: &Cx, billing: &Billing, token: &str, form: PayForm) -> Result<PageOr> {
+    if form.action != PayAction::Add {
+        return Err(Error::invalid("action", "invalid", NOT_HERE));
+    }
+    let card = form
+        .card
+        .ok_or_else(|| Error::invalid("card", "required", "is missing"))?;
+    let store = cx.app.store.as_ref();
+    let entry = card_entry::find(store, billing, token).await?;
+    let Err(error) = card_entry::enter(cx, store, billing, &entry, &card).await else {
+        return Ok(PageOr::To(Output::new(cx.uri.path().to_owned())));
+    };
+    let (status, problem) = problem_of(&error).ok_or(error)?;
+    Ok(render_entry(billing, &entry, status, Some(&problem)))
 }
 
 /// Returns the status and the message of an error that a page shows. Returns `None` for errors with pages of their own.

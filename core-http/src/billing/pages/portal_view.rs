@@ -69,6 +69,9 @@ impl PortalView<'_> {
                 @if let Some(change) = &subscription.pending_change {
                     dt { "Planned" } dd { (capital_words(change.tier.as_str())) " from " (day(change.effective_at)) }
                 }
+                @if let Some(migration) = &subscription.migration {
+                    dt { "New terms" } dd { "with the first period that begins on " (day(migration.not_before)) " or later" }
+                }
                 @if let Some(at) = subscription.cancel_at { dt { "Ends" } dd { (day(at)) } }
             }
             @if let Some(preview) = &self.content.preview {

@@ -109,6 +109,39 @@ async fn a_charge_is_confirmed_on_the_page_of_its_invoice() {
     world.assert_books_balance().await;
 }
 
+async fn a_test_card_is_added_once_with_the_secret_of_a_setup_intent(world: World) {
+    let (platform, _) = owing(&world).await;
+    let body = json!({ "platformId": platform });
+    let intent = world.billing.post(&operator(), "/setup-intent", body).await;
+    let secret = intent.expect(201).text("clientSecret").to_owned();
+    let page = format!("/pay/{secret}");
+    let show = || world.billing.get(&Caller::Anonymous, &page);
+    let shown = text_of(&show().await.expect(200));
+    for text in ["Add a card", "billing@example.org", "Test mode"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    let send = |form: &'static str| send_form(&world, &page, BILLING_ORIGIN, "", form);
+    for bad in ["action=pay", "action=add", "action=confirm"] {
+        assert_eq!(send(bad).await.status, 400, "{bad}");
+    }
+    let declined = send("action=add&card=pm_card_chargeDeclined").await;
+    assert_eq!(declined.status, 402);
+    assert!(text_of(&declined).contains("The card was declined."));
+    assert_eq!(send("action=add&card=pm_card_unknown").await.status, 404);
+    let _ = send("action=add&card=pm_card_visa").await.expect(303);
+    // The first card pays the open invoice.
+    assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    assert!(text_of(&show().await.expect(200)).contains("The card was added."));
+    assert_eq!(send("action=add&card=pm_card_visa").await.status, 409);
+    assert_eq!(world.attached_cards(&platform).await.len(), 1);
+    let forged = format!("{}x", &page[..page.len() - 1]);
+    let refused = world.billing.get(&Caller::Anonymous, &forged).await;
+    assert_eq!(refused.status, 404);
+    world.tick(24 * 60 * 60 + 1);
+    assert_eq!(show().await.status, 404);
+}
+on_every_store!(a_test_card_is_added_once_with_the_secret_of_a_setup_intent);
+
 #[tokio::test]
 async fn pages_refuse_forged_tokens_and_forms_of_other_origins() {
     let world = World::new();
