@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::journal::{Exchange, Journal, RecordedRequest};
 use crate::limit::{Limiter, RateLimit};
 use crate::pay::settle;
+use crate::refund;
 use crate::server::answer;
 use crate::settings::Settings;
 use crate::shared::{Inner, SharedInner};
@@ -151,6 +152,20 @@ impl FakeStripe {
         if let Ok(customer) = inner.state.customer_mut(customer, "") {
             customer.balance = balance;
         }
+    }
+
+    /// Refunds the payment of an invoice, completely without an amount. Returns the ids of the charge and the refund; `None`
+    /// if no card has paid the invoice, or less than the amount is left.
+    #[must_use]
+    pub fn refund(&self, invoice: &str, amount: Option<i64>) -> Option<(String, String)> {
+        let mut inner = self.shared.lock();
+        let state = &mut inner.state;
+        let intent = state.invoice(invoice, "").ok()?.payment_intent.clone()?;
+        let id = refund::refund(state, &intent, amount).ok()?;
+        let charge = state.refund(&id, "").ok()?.charge.clone();
+        drop(inner);
+        webhook::send_new(&self.shared);
+        Some((charge, id))
     }
 
     /// Returns an invoice as the API shows it.

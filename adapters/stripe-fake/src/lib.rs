@@ -38,6 +38,10 @@
 //! GET /v1/payment_intents/{id}
 //! POST /v1/payment_intents/{id}/confirm
 //!
+//! POST /v1/refunds
+//! GET /v1/refunds
+//! GET /v1/refunds/{id}
+//!
 //! POST /v1/billing_portal/sessions
 //! GET /v1/events
 //! GET /v1/events/{id}
@@ -83,6 +87,7 @@ mod pay;
 mod payment_intent;
 mod payment_method;
 mod portal;
+mod refund;
 mod request;
 mod router;
 mod server;

@@ -9,7 +9,8 @@ use crate::params::Params;
 use crate::request::Request;
 use crate::state::State;
 use crate::{
-    customer, endpoint, event, invoice, pay, payment_intent, payment_method, portal, setup_intent,
+    customer, endpoint, event, invoice, pay, payment_intent, payment_method, portal, refund,
+    setup_intent,
 };
 
 /// The response to a request.
@@ -96,6 +97,9 @@ fn dispatch(state: &mut State, request: &Request, params: &Params) -> Reply {
         ("POST", ["payment_methods", id, "detach"]) => payment_method::detach(state, id, params),
         ("GET", ["payment_intents", id]) => payment_intent::get(state, id, params),
         ("POST", ["payment_intents", id, "confirm"]) => payment_intent::confirm(state, id, params),
+        ("POST", ["refunds"]) => refund::create(state, params),
+        ("GET", ["refunds"]) => refund::list(state, params),
+        ("GET", ["refunds", id]) => refund::get(state, id, params),
         ("POST", ["billing_portal", "sessions"]) => portal::create(state, params),
         ("GET", ["events"]) => event::list(state, params),
         ("GET", ["events", id]) => event::get(state, id, params),

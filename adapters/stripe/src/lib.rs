@@ -41,6 +41,7 @@ mod method;
 mod options;
 mod payments;
 mod rate;
+mod refund;
 mod session;
 mod webhook;
 

@@ -7,8 +7,8 @@ use core_domain::billing::PaymentProvider;
 use core_domain::kernel::{Clock, Secret, Timestamp};
 use core_domain::port::{
     Close, CollectOutcome, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
-    ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent, PushedInvoice,
-    WebhookError,
+    ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund, ProviderSetupIntent,
+    PushedInvoice, WebhookError,
 };
 
 use crate::client::{Client, TlsError};
@@ -16,7 +16,7 @@ use crate::invoice::{charge, close, look_up, push};
 use crate::options::{OptionError, StripeAccount, StripeOptions};
 use crate::rate::Caller;
 use crate::session::Session;
-use crate::{customer, event, method, webhook};
+use crate::{customer, event, method, refund, webhook};
 
 /// An error that prevents the use of Stripe.
 #[derive(Debug, thiserror::Error)]
@@ -178,6 +178,10 @@ impl Payments for StripePayments {
 
     async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError> {
         Ok(look_up::find(&self.session(), id).await?)
+    }
+
+    async fn refunds(&self, id: &str) -> Result<Vec<ProviderRefund>, PaymentsError> {
+        Ok(refund::list(&self.session(), id).await?)
     }
 
     async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError> {

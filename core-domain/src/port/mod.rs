@@ -64,8 +64,8 @@ pub use passkeys::{
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use payments::{
     Close, CollectOutcome, Decline, InvoiceReference, OpKey, PayingCustomer, Payments,
-    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent,
-    PushedInvoice, PushedLine, WebhookError,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
+    ProviderSetupIntent, PushedInvoice, PushedLine, WebhookError,
 };
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{

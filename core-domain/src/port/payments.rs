@@ -146,6 +146,12 @@ pub trait Payments: Send + Sync + std::fmt::Debug {
     /// Only those of every method.
     async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError>;
 
+    /// Returns the refunds of a charge, or the refund with this id. A provider that makes no refunds returns none.
+    ///
+    /// # Errors
+    /// Only those of every method.
+    async fn refunds(&self, id: &str) -> Result<Vec<ProviderRefund>, PaymentsError>;
+
     /// Returns the payment method that the provider shows as the default of a customer. Returns `None` if it shows none.
     ///
     /// # Errors
@@ -235,6 +241,19 @@ pub struct ProviderMethod {
     pub card: Card,
     /// When the method was created.
     pub created_at: Timestamp,
+}
+
+/// A refund at the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderRefund {
+    /// The id at the provider.
+    pub id: String,
+    /// The refunded amount in minor units.
+    pub amount: i64,
+    /// The currency of the amount.
+    pub currency: Currency,
+    /// Whether the money has left the account. A refund can take days, or fail.
+    pub is_complete: bool,
 }
 
 /// An invoice for the provider. Its lines add up to `amount_due`.

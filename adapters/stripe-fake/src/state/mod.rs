@@ -7,6 +7,7 @@ pub(crate) mod invoice;
 pub(crate) mod object;
 pub(crate) mod payment_intent;
 pub(crate) mod payment_method;
+pub(crate) mod refund;
 pub(crate) mod setup_intent;
 
 use core_fake_kit::Ids;
@@ -19,6 +20,7 @@ use self::invoice::Invoice;
 use self::object::Origin;
 use self::payment_intent::PaymentIntent;
 use self::payment_method::PaymentMethod;
+use self::refund::Refund;
 use self::setup_intent::SetupIntent;
 use crate::clock::Clock;
 use crate::envelope::Refusal;
@@ -36,6 +38,7 @@ pub(crate) struct State {
     pub(crate) payment_methods: Vec<PaymentMethod>,
     pub(crate) payment_intents: Vec<PaymentIntent>,
     pub(crate) invoices: Vec<Invoice>,
+    pub(crate) refunds: Vec<Refund>,
     pub(crate) events: Vec<Event>,
     pub(crate) endpoints: Vec<Endpoint>,
     /// The number of events that were handed to the sender of webhooks.
@@ -65,6 +68,7 @@ finders! {
     payment_method, payment_method_mut, payment_methods, PaymentMethod, "PaymentMethod";
     payment_intent, payment_intent_mut, payment_intents, PaymentIntent, "payment_intent";
     invoice, invoice_mut, invoices, Invoice, "invoice";
+    refund, refund_mut, refunds, Refund, "refund";
 }
 
 impl State {
@@ -79,6 +83,7 @@ impl State {
             payment_methods: Vec::new(),
             payment_intents: Vec::new(),
             invoices: Vec::new(),
+            refunds: Vec::new(),
             events: Vec::new(),
             endpoints: Vec::new(),
             handed_over: 0,

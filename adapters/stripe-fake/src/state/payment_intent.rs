@@ -43,6 +43,11 @@ impl PaymentIntent {
         format!("{}_{}", self.id, self.secret)
     }
 
+    /// Returns the id of the charge, which exists after the payment has succeeded.
+    pub(crate) fn charge_id(&self) -> String {
+        self.id.replacen("pi_", "ch_", 1)
+    }
+
     pub(crate) fn render(&self) -> Value {
         let is_paid = self.status == "succeeded";
         json!({
@@ -68,7 +73,7 @@ impl PaymentIntent {
             "description": null,
             "excluded_payment_method_types": null,
             "last_payment_error": self.error,
-            "latest_charge": is_paid.then(|| self.id.replacen("pi_", "ch_", 1)),
+            "latest_charge": is_paid.then(|| self.charge_id()),
             "livemode": self.origin.is_live,
             "managed_payments": null,
             "metadata": {},

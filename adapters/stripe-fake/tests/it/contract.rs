@@ -138,6 +138,21 @@ async fn drive_invoices(world: &World) {
         ))
         .await
         .object();
+    let form = format!("payment_intent={intent}&amount=500&reason=duplicate&metadata[a]=b");
+    let refund = world.post("/v1/refunds", &form).await.object();
+    let (refund, charge) = (&refund["id"], &refund["charge"]);
+    let form = format!("charge={}", charge.as_str().unwrap());
+    world.post("/v1/refunds", &form).await.object();
+    world
+        .get(&format!(
+            "/v1/refunds?{form}&payment_intent={intent}&limit=5"
+        ))
+        .await
+        .object();
+    world
+        .get(&format!("/v1/refunds/{}", refund.as_str().unwrap()))
+        .await
+        .object();
     let open = world.open_invoice(&customer, 500).await;
     world
         .of_invoice(&open, "mark_uncollectible", "")

@@ -177,3 +177,31 @@ async fn unknown_properties_are_not_expanded() {
         assert_eq!(reply.failure().0, 400, "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_payment_is_refunded_up_to_its_amount() {
+    let world = World::start().await;
+    let customer = world.customer().await;
+    let method = world.attach("pm_card_visa", &customer).await;
+    let id = world.open_invoice(&customer, 2900).await;
+    let intent = "expand[]=payments.data.payment.payment_intent";
+    let pay = format!("payment_method={method}&{intent}");
+    let unpaid = world.get(&format!("/v1/invoices/{id}?{intent}")).await;
+    let unpaid = unpaid.object()["payments"]["data"][0]["payment"]["payment_intent"]["id"].clone();
+    let form = format!("payment_intent={}", unpaid.as_str().unwrap());
+    assert_eq!(world.post("/v1/refunds", &form).await.failure().0, 400);
+    world.of_invoice(&id, "pay", &pay).await.object();
+    for (amount, is_possible) in [(900, true), (2001, false), (2000, true), (1, false)] {
+        let refund = world
+            .post("/v1/refunds", &format!("{form}&amount={amount}"))
+            .await;
+        match is_possible {
+            true => assert_eq!(refund.object()["status"], "succeeded", "{amount}"),
+            false => assert_eq!(refund.failure().0, 400, "{amount}"),
+        }
+    }
+    let events = world.get("/v1/events?type=charge.refunded").await.object();
+    let newest = &events["data"][0]["data"]["object"];
+    assert_eq!(newest["amount_refunded"], 2900);
+    assert_eq!(newest["customer"], customer.as_str());
+}

@@ -51,6 +51,9 @@ async fn exchanges() -> Vec<Exchange> {
     world.collect(&pushed, &confirmed, "pay:1").await.unwrap();
     world.look_up(&customer).await.unwrap();
     world.collect(&pushed, &method, "pay:2").await.unwrap();
+    let (charge, refund) = world.fake.refund(&pushed.id, Some(500)).unwrap();
+    stripe.refunds(&charge).await.unwrap();
+    stripe.refunds(&refund).await.unwrap();
     for (invoice, how) in [
         ("i2", Close::Void),
         ("i3", Close::Uncollectible),
@@ -94,6 +97,7 @@ async fn every_request_matches_the_description() {
         "GET /v1/setup_intents/{id}",
         "POST /v1/payment_intents/{id}/confirm",
         "POST /v1/payment_methods",
+        "POST /v1/refunds",
         "POST /v1/setup_intents/{id}/confirm",
         "POST /v1/webhook_endpoints",
     ];

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use core_domain::billing::Currency;
 use core_domain::kernel::Timestamp;
-use core_domain::port::{Payments, ProviderEvent, WebhookError};
+use core_domain::port::{Payments, ProviderEvent, ProviderRefund, WebhookError};
 use core_stripe_fake::Settings;
 use serde_json::json;
 
@@ -80,4 +81,35 @@ async fn old_webhooks_and_those_of_another_version_or_mode_are_refused() {
     let signature = world.fake.sign(body, world.fake.now());
     let refused = world.stripe.verify_webhook(body, &signature, world.now());
     assert_eq!(refused, Err(WebhookError::OtherMode));
+}
+
+#[tokio::test]
+async fn a_refund_is_read_by_its_charge_or_by_its_id() {
+    let world = World::new().await;
+    let customer = world.customer().await;
+    let method = world.attach("pm_card_visa", &customer).await;
+    let invoice = world.push(&customer).await;
+    world.collect(&invoice, &method, "pay:1").await.unwrap();
+    let (charge, first) = world.fake.refund(&invoice.id, Some(500)).unwrap();
+    let (_, second) = world.fake.refund(&invoice.id, None).unwrap();
+    let refund = |id: &str, amount| ProviderRefund {
+        id: id.to_owned(),
+        amount,
+        currency: Currency::USD,
+        is_complete: true,
+    };
+    let refunds = world.stripe.refunds(&charge).await.unwrap();
+    assert_eq!(refunds, [refund(&second, 2_400), refund(&first, 500)]);
+    let one = world.stripe.refunds(&first).await.unwrap();
+    assert_eq!(one, [refund(&first, 500)]);
+    assert_eq!(world.stripe.refunds("re_missing").await.unwrap(), []);
+    let events = world.stripe.events_since(world.now()).await.unwrap();
+    let refunded = events
+        .iter()
+        .filter(|event| event.kind == "charge.refunded");
+    let refunded: Vec<_> = refunded
+        .map(|event| (event.object_id.as_deref(), event.customer.as_deref()))
+        .collect();
+    let expected = (Some(charge.as_str()), Some(customer.as_str()));
+    assert_eq!(refunded, [expected, expected]);
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::provider::ChargeFailure;
-use super::{Billing, job_failure, sync};
+use super::{Billing, job_failure, refund, sync};
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{ReceivedEvent, ReceivedEventStatus};
 use crate::kernel::{Code, Context, CustomerId, Entropy, PlatformId, Result, Stored, Unowned};
@@ -24,6 +24,8 @@ pub(super) enum Subject {
     Invoice,
     /// The payment methods of a customer.
     Methods,
+    /// The refunds of a charge, or one refund.
+    Refunds,
 }
 
 impl Subject {
@@ -35,6 +37,7 @@ impl Subject {
             | "invoice.payment_action_required"
             | "invoice.voided"
             | "invoice.marked_uncollectible" => Some(Self::Invoice),
+            "charge.refunded" | "refund.updated" => Some(Self::Refunds),
             "setup_intent.succeeded" | "customer.updated" => Some(Self::Methods),
             _ => kind.starts_with("payment_method.").then_some(Self::Methods),
         }
@@ -172,6 +175,10 @@ async fn sync_object(
     match (Subject::of(&event.kind), &event.object_id) {
         (Some(Subject::Invoice), Some(invoice)) => {
             sync::sync_invoice(&system, store, billing, invoice).await
+        }
+        (Some(Subject::Refunds), Some(refunded)) => {
+            let customer = &cx.input.customer_id;
+            refund::post_refunds(&system, store, billing, customer, refunded).await
         }
         (Some(Subject::Methods), _) => {
             sync::sync_methods(&system, store, billing, &cx.input.customer_id).await

@@ -18,8 +18,8 @@ use crate::kernel::{
 };
 use crate::port::{
     Cause, Close, CollectOutcome, Decline, InvoiceReference, Mode, OpKey, PayingCustomer, Payments,
-    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent,
-    PushedInvoice, Store, UnitOfWork, WebhookError, transact,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
+    ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, transact,
 };
 use crate::use_case::shared::remove_first;
 
@@ -351,6 +351,10 @@ impl Payments for Ledger {
         let invoices = unowned_records::<LedgerInvoice>(uow.as_mut());
         let found = invoices.find(id).await.map_err(unavailable)?;
         Ok(found.map(|invoice| to_invoice(&invoice, None)))
+    }
+
+    async fn refunds(&self, _: &str) -> Result<Vec<ProviderRefund>, PaymentsError> {
+        Ok(Vec::new())
     }
 
     async fn default_method(&self, _: &str) -> Result<Option<String>, PaymentsError> {

@@ -49,6 +49,7 @@ pub mod provider_run;
 mod quote;
 pub mod reconcile;
 pub mod recovery;
+mod refund;
 mod resume;
 pub mod storage_usage;
 pub mod subscription;

@@ -1,14 +1,14 @@
 //! Events of the payment provider: what counts is the object there when the event is applied.
 
-use core_domain::billing::{Customer, CustomerQuery};
+use core_domain::billing::{Account, Currency, Customer, CustomerQuery};
 use core_domain::kernel::{Clock, Context};
-use core_domain::port::{Close, OpKey, Payments, ProviderEvent};
+use core_domain::port::{Close, OpKey, Payments, ProviderEvent, ProviderRefund};
 use core_domain::use_case::billing::inbox::catch_up;
 use core_domain::use_case::billing::reconcile::compare_invoices;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-use super::platform_with_card;
+use super::{paying_platform, platform_with_card};
 use crate::world::{Answer, VALID_SIGNATURE, World, on_every_store, operator};
 
 const CONFIRMED: &str = "pm_card_authenticationRequired";
@@ -142,6 +142,38 @@ async fn the_default_card_follows_the_provider() {
     let _ = world.subscribe(&platform, "starter").await.expect(201);
     world.assert_books_balance().await;
 }
+
+async fn a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid(world: World) {
+    let (platform, _) = paying_platform(&world, "starter").await;
+    let customer = provider_customer(&world).await;
+    let refund = |id: &str, amount: i64, is_complete: bool| ProviderRefund {
+        id: id.to_owned(),
+        amount,
+        currency: Currency::USD,
+        is_complete,
+    };
+    world.payments.add_refund("ch_1", refund("re_1", 900, true));
+    world
+        .payments
+        .add_refund("ch_1", refund("re_2", 100, false));
+    for event_id in ["evt_1", "evt_2"] {
+        let body = event(event_id, "charge.refunded", &customer, "ch_1");
+        let _ = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+        world.run_jobs().await;
+    }
+    let cash = async || {
+        let sums = world.assert_books_balance().await;
+        sums.sum(Currency::USD, Account::Cash)
+    };
+    assert_eq!(cash().await, 2_000);
+    world.payments.add_refund("re_2", refund("re_2", 100, true));
+    let body = event("evt_3", "refund.updated", &customer, "re_2");
+    let _ = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+    world.run_jobs().await;
+    assert_eq!(cash().await, 1_900);
+    assert_eq!(world.last_invoice(&platform).await["status"], "paid");
+}
+on_every_store!(a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid);
 
 #[tokio::test]
 async fn a_missed_event_is_fetched_although_a_later_one_was_delivered() {

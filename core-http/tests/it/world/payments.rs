@@ -8,8 +8,8 @@ use core_domain::billing::PaymentProvider;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
     Cause, Close, CollectOutcome, Decline, InvoiceReference, OpKey, PayingCustomer, Payments,
-    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderSetupIntent,
-    PushedInvoice, WebhookError,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
+    ProviderSetupIntent, PushedInvoice, WebhookError,
 };
 use core_domain::use_case::billing::ledger::Ledger;
 use core_http::kernel::App;
@@ -39,6 +39,7 @@ pub(crate) struct FaultyPayments {
     charges: Arc<Mutex<Vec<String>>>,
     events: Arc<Mutex<Vec<ProviderEvent>>>,
     details: Arc<Mutex<Vec<PayingCustomer>>>,
+    refunds: Arc<Mutex<Vec<(String, ProviderRefund)>>>,
     is_stripe: Arc<AtomicBool>,
 }
 
@@ -52,6 +53,7 @@ impl FaultyPayments {
             charges: Arc::default(),
             events: Arc::default(),
             details: Arc::default(),
+            refunds: Arc::default(),
             is_stripe: Arc::default(),
         }
     }
@@ -64,6 +66,14 @@ impl FaultyPayments {
     /// Adds an event to the list of the provider, as if its webhook had been missed.
     pub(crate) fn add_event(&self, event: ProviderEvent) {
         self.events.lock().unwrap().push(event);
+    }
+
+    /// Adds a refund of a charge.
+    pub(crate) fn add_refund(&self, charge: &str, refund: ProviderRefund) {
+        self.refunds
+            .lock()
+            .unwrap()
+            .push((charge.to_owned(), refund));
     }
 
     /// States from now on that this is Stripe.
@@ -228,6 +238,12 @@ impl Payments for FaultyPayments {
 
     async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError> {
         self.ledger.invoice(id).await
+    }
+
+    async fn refunds(&self, id: &str) -> Result<Vec<ProviderRefund>, PaymentsError> {
+        let refunds = self.refunds.lock().unwrap();
+        let of_charge = refunds.iter().filter(|(charge, _)| charge == id);
+        Ok(of_charge.map(|(_, refund)| refund.clone()).collect())
     }
 
     async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError> {
