@@ -19,6 +19,7 @@ mod imports;
 mod jobs;
 mod mails;
 mod nodes;
+mod plan_versions;
 mod registry_jobs;
 mod renewals;
 mod secrets;

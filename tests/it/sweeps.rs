@@ -17,8 +17,9 @@ use core_testkit::manual_clock;
 use crate::world::Backend;
 const LEASE: Duration = Duration::from_secs(60);
 
-const TOKENS: RemoveSlice = |uow, limit| Box::pin(oauth::remove_expired_tokens(uow, limit));
-const ANSWERS: RemoveSlice = |uow, limit| Box::pin(remove_expired_answers(uow, limit));
+const TOKENS: &RemoveSlice<'static> =
+    &|uow, limit| Box::pin(oauth::remove_expired_tokens(uow, limit));
+const ANSWERS: &RemoveSlice<'static> = &|uow, limit| Box::pin(remove_expired_answers(uow, limit));
 
 struct World {
     clock: Arc<ManualClock>,
@@ -67,7 +68,7 @@ impl World {
         }
     }
 
-    async fn sweep(&self, holder: &LeaseHolder, remove: RemoveSlice, limit: u32) -> Slice {
+    async fn sweep(&self, holder: &LeaseHolder, remove: &RemoveSlice<'_>, limit: u32) -> Slice {
         let store = self.store.as_ref();
         sweep_slice(store, holder, remove, limit, &|| ())
             .await

@@ -2,6 +2,7 @@
 //!
 //! Exits with status 1 if a step has an unexpected result.
 
+mod billing;
 mod client;
 mod failure;
 mod server;

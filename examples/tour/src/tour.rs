@@ -16,14 +16,14 @@ use crate::site::Site;
 const MAX_POLLS: u32 = 120;
 
 /// The state that the chapters share.
-struct Tour<'a> {
-    at: &'a Addresses,
+pub(crate) struct Tour<'a> {
+    pub(crate) at: &'a Addresses,
     client: Client,
-    show: Show,
+    pub(crate) show: Show,
     /// The session token of the signed-in user.
-    session: String,
+    pub(crate) session: String,
     /// The id of the organization's platform.
-    platform: String,
+    pub(crate) platform: String,
 }
 
 /// Takes the complete tour.
@@ -52,6 +52,12 @@ pub(crate) async fn take(at: &Addresses, site: &Path) -> Result<(), Failure> {
     let url = tour.deploy(&site).await?;
     show.chapter("Fetch the live site");
     tour.compare(&url, &site).await?;
+    show.chapter("Subscribe to a plan, and pay for it");
+    tour.subscribe().await?;
+    show.chapter("See the metered usage");
+    tour.show_usage().await?;
+    show.chapter("Upgrade for the price of the preview");
+    tour.upgrade().await?;
     show.chapter("List the resources and the audit log");
     tour.list().await?;
     show.chapter("Suspend and restore");
@@ -136,7 +142,7 @@ async fn org_setup(
 }
 
 impl Tour<'_> {
-    async fn get(&self, path: &str, status: u16) -> Result<Answer, Failure> {
+    pub(crate) async fn get(&self, path: &str, status: u16) -> Result<Answer, Failure> {
         let url = format!("{}{path}", self.at.gateway);
         self.client
             .call(Method::GET, &url)?
@@ -146,7 +152,7 @@ impl Tour<'_> {
             .expect(status, path)
     }
 
-    async fn post_as(
+    pub(crate) async fn post_as(
         &self,
         token: &str,
         path: &str,
@@ -400,7 +406,7 @@ impl Tour<'_> {
     }
 }
 
-fn text(object: &Value, field: &str) -> Result<String, Failure> {
+pub(crate) fn text(object: &Value, field: &str) -> Result<String, Failure> {
     let value = object[field].as_str();
     value.map(str::to_owned).ok_or_else(|| {
         Failure(format!(

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use core_domain::kernel::{Name, PlatformId, Slug, Timestamp};
-use core_domain::port::{Persisted, Store, transact};
+use core_domain::kernel::{Name, PlatformId, Result, Slug, Timestamp};
+use core_domain::port::{Persisted, Store, UnitOfWork, transact};
 use core_domain::registry::{CreatePlatform, Platform, PlatformOwner, Tier};
 use core_domain::testing::RecordKey;
 use serde::{Deserialize, Serialize};
@@ -71,13 +71,16 @@ pub(crate) async fn platforms(store: &Arc<dyn Store>, backend: Backend, rows: Ra
 async fn unit(store: &dyn Store, rows: Range<u32>) {
     let inserted = transact(store, |uow, _| {
         let rows = rows.clone();
-        Box::pin(async move {
-            let records = Platform::repository(uow.repositories(RecordKey::for_tests()));
-            records.insert_many(rows.map(platform).collect()).await?;
-            Ok(())
-        })
+        Box::pin(async move { insert(uow, rows).await })
     });
     inserted.await.unwrap();
+}
+
+/// Inserts the platforms with these numbers in a unit of work.
+pub(crate) async fn insert(uow: &mut dyn UnitOfWork, rows: Range<u32>) -> Result<()> {
+    let records = Platform::repository(uow.repositories(RecordKey::for_tests()));
+    records.insert_many(rows.map(platform).collect()).await?;
+    Ok(())
 }
 
 fn platform(number: u32) -> Platform {

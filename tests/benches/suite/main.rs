@@ -5,7 +5,7 @@
 //! `CORE_TEST_POSTGRES_URL` names a server. Requests are also measured on Postgres over a pool of sqlx.
 //!
 //! `-- --write` writes the tables to `tests/benches/RESULTS.md`. `-- --only requests,jobs` measures only these parts
-//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`). `-- --stores memory,SQLite` measures only
+//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`, `billing`). `-- --stores memory,SQLite` measures only
 //! these stores; `sqlx` is one of them.
 //!
 //! A test runner (without `--bench`) runs every part once with tiny sizes, as a test.
@@ -17,6 +17,7 @@
 )]
 
 mod bare;
+mod billing;
 mod core_server;
 mod drain;
 mod fill;
@@ -62,7 +63,7 @@ fn main() {
         Cores::bind_this_process();
     }
     let mut report = Report::new(&plan);
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("requests", requests::measure),
         ("server", core_server::measure),
         ("jobs", jobs::measure),
@@ -70,6 +71,7 @@ fn main() {
         ("start", job_start::measure),
         ("growth", growth::measure),
         ("pages", pages::measure),
+        ("billing", billing::measure),
     ];
     for (part, measure) in parts {
         if plan.includes(part) {
@@ -90,6 +92,7 @@ fn play(role: &str, config: &str) {
         "server" => runtime.block_on(requests::serve(read(config))),
         "fill" => runtime.block_on(fill::run(read(config))),
         "pages" => runtime.block_on(pages::run(read(config))),
+        "billing" => runtime.block_on(billing::run(read(config))),
         "queueing" => runtime.block_on(queueing::run(read(config))),
         "drain" => runtime.block_on(drain::run(read(config))),
         "start" => runtime.block_on(job_start::in_one_process(read(config))),

@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) drain_limit: Duration,
     /// How long jobs are queued.
     pub(crate) queueing: Duration,
+    /// The number of subscriptions to renew.
+    pub(crate) subscriptions: u32,
     /// The number of jobs whose start is timed, in one process and between two.
     pub(crate) starts: u32,
     /// The number of audit entries and resources of one platform, and the page of their lists that is measured.
@@ -80,6 +82,7 @@ impl Plan {
             jobs: 3_000,
             drain_limit: Duration::from_secs(10),
             queueing: Duration::from_secs(5),
+            subscriptions: 2_000,
             starts: 60,
             audit: 1_000_000,
             resources: 100_000,
@@ -105,6 +108,7 @@ impl Plan {
             jobs: 6,
             drain_limit: Duration::from_secs(10),
             queueing: Duration::from_millis(20),
+            subscriptions: 3,
             starts: 2,
             audit: 400,
             resources: 110,

@@ -71,6 +71,7 @@ pub(crate) struct Report {
     queueing: Table,
     starts: Table,
     pages: Table,
+    billing: Table,
     /// Curves by the measured quantity, including its unit, and by store.
     growth: BTreeMap<String, BTreeMap<&'static str, Curve>>,
 }
@@ -108,6 +109,7 @@ impl Report {
                 "Pages of 50 of long lists",
                 &["list", "store", "first us", "page", "us", "x first"],
             ),
+            billing: Table::new("Billing", &["what", "store", "value", "goal"]),
             growth: BTreeMap::new(),
         };
         if !plan.backends.contains(&Backend::Postgres) {
@@ -231,6 +233,16 @@ impl Report {
         ]);
     }
 
+    /// Adds a result of billing.
+    pub(crate) fn billing(&mut self, what: &str, backend: Backend, value: f64, goal: Option<f64>) {
+        self.billing.add([
+            what.to_owned(),
+            backend.name().to_owned(),
+            format!("{value:.0}"),
+            goal.map(|goal| format!("{goal}")).unwrap_or_default(),
+        ]);
+    }
+
     /// Adds the times of the first page and a later page of a list.
     pub(crate) fn pages(&mut self, backend: Backend, page: u32, took: &PageTimes) {
         self.pages.add([
@@ -274,6 +286,7 @@ impl Report {
             &self.queueing,
             &self.starts,
             &self.pages,
+            &self.billing,
         ] {
             text.push_str(&table.markdown());
         }
