@@ -3,7 +3,7 @@
 //!
 //! | | The fault | Without processes | With real processes, on SQLite and Postgres |
 //! |---|---|---|---|
-//! | F1 | `kill -9` at each commit point | `jobs::crash`, `registry_jobs::crash`: between any two units | `kills`, `crate::crash` |
+//! | F1 | `kill -9` at each commit point | `jobs::crash`, `registry_jobs::crash`: between any two units | `kills`, `renewals`, `crate::crash` |
 //! | F2 | a worker is frozen past its lease | `jobs::engine` | `frozen`, on Postgres |
 //! | F3 | the provider fails or answers twice | `provider` on every store, `registry_jobs::crash`, `jobs::{engine, simulation}` | - |
 //! | F4 | a reply is lost after its commit | `lost_replies` on every store, `jobs::batches` | `database` cuts connections |
@@ -20,7 +20,6 @@
 //! 10,000 rounds in memory and 300 on SQL. F12 runs 1,000 jobs instead of 100,000 and measures nothing. F8 fills the
 //! disk by a limit on the size of files (`RLIMIT_FSIZE`, which causes `EFBIG` where a full disk causes `ENOSPC`). That
 //! limit needs no privilege, and can be lifted while the server runs.
-//! the server runs.
 
 mod clocks;
 mod database;
@@ -34,6 +33,7 @@ mod lost_replies;
 mod poison;
 mod provider;
 mod races;
+mod renewals;
 mod site;
 mod stops;
 mod upgrade;

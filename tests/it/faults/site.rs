@@ -104,15 +104,24 @@ impl Site {
         self.database.starts_with("postgres:")
     }
 
-    /// Returns the environment variables of a server of this site.
-    pub(super) fn environment(&self, log: &str) -> Vec<(&'static str, String)> {
-        let url = match self.is_postgres() {
+    /// Returns the number of servers that can use the database at the same time in a test.
+    pub(super) fn max_nodes(&self) -> usize {
+        if self.is_postgres() { 3 } else { 1 }
+    }
+
+    /// Returns the URL of the database.
+    pub(super) fn url(&self) -> String {
+        match self.is_postgres() {
             true => self.database.clone(),
             false => format!("sqlite:{}", self.database),
-        };
+        }
+    }
+
+    /// Returns the environment variables of a server of this site.
+    pub(super) fn environment(&self, log: &str) -> Vec<(&'static str, String)> {
         vec![
             ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
-            ("DATABASE_URL", url),
+            ("DATABASE_URL", self.url()),
             ("RUST_LOG", log.to_owned()),
         ]
     }
@@ -142,12 +151,28 @@ impl Site {
     /// Opens the store of the site. With SQLite no process may use it any more.
     pub(super) async fn store(&self) -> Arc<dyn Store> {
         if self.is_postgres() {
-            let config = postgres::PostgresConfig::new(&self.database, KEY);
-            return postgres::open(config).await.unwrap();
+            return postgres::open(self.postgres_config()).await.unwrap();
         }
+        sqlite::open(self.sqlite_config()).await.unwrap()
+    }
+
+    /// Opens the store of the site for reading. Servers may use it.
+    pub(super) async fn reader(&self) -> Arc<dyn Store> {
+        if self.is_postgres() {
+            let opened = postgres::open_read_only(self.postgres_config());
+            return opened.await.unwrap();
+        }
+        let opened = sqlite::open_read_only(self.sqlite_config());
+        opened.await.unwrap()
+    }
+
+    fn postgres_config(&self) -> postgres::PostgresConfig {
+        postgres::PostgresConfig::new(&self.database, KEY)
+    }
+
+    fn sqlite_config(&self) -> sqlite::SqliteConfig {
         let path = PathBuf::from(&self.database);
-        let config = sqlite::SqliteConfig::new(path, Arc::new(SystemClock), KEY);
-        sqlite::open(config).await.unwrap()
+        sqlite::SqliteConfig::new(path, Arc::new(SystemClock), KEY)
     }
 
     /// Checks the invariants of a site whose servers have ended.
