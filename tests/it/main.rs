@@ -28,6 +28,8 @@ mod slice;
 mod stopping;
 mod surface;
 mod sweeps;
+#[cfg(unix)]
+mod time_zones;
 mod uploads;
 #[cfg(unix)]
 mod worker_host;
