@@ -78,8 +78,8 @@ async fn finish(
     let store = cx.app.store.as_ref();
     follow_changes(&cx, store, &billing).await?;
     let deadline = Instant::now() + PATIENCE;
+    close_usage(&cx, store, &billing).await?;
     let customers = loop {
-        close_usage(&cx, store, &billing).await?;
         let customers = queue_due(&cx, store, &billing).await?;
         if customers.running == 0 || Instant::now() >= deadline {
             break customers;

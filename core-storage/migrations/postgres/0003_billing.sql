@@ -346,10 +346,12 @@ CREATE TABLE "usage_periods" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "platform_id" TEXT COLLATE "C" NOT NULL,
     "subscription_id" TEXT COLLATE "C",
+    "customer_id" TEXT COLLATE "C",
     "period_start" BIGINT NOT NULL,
     "period_end" BIGINT NOT NULL,
     "status" TEXT COLLATE "C" NOT NULL,
     "closes_at" BIGINT NOT NULL,
+    "due_at" BIGINT,
     "invoice_id" TEXT COLLATE "C",
     "currency" TEXT COLLATE "C" NOT NULL,
     "terms" TEXT COLLATE "C" NOT NULL,
@@ -361,8 +363,8 @@ CREATE TABLE "usage_periods" (
 );
 CREATE INDEX "usage_periods_by_platform_id_period_start" ON "usage_periods" ("platform_id", "period_start", "id");
 CREATE INDEX "usage_periods_by_platform_id_period_end" ON "usage_periods" ("platform_id", "period_end", "id");
-CREATE INDEX "usage_periods_by_period_end_if_status" ON "usage_periods" ("period_end", "id") WHERE "status" = 'open';
-CREATE INDEX "usage_periods_by_closes_at_if_status" ON "usage_periods" ("closes_at", "id") WHERE "status" = 'collecting';
+CREATE INDEX "usage_periods_by_due_at_if_due_at" ON "usage_periods" ("due_at", "id") WHERE "due_at" IS NOT NULL;
+CREATE INDEX "usage_periods_by_customer_id_due_at_if_due_at" ON "usage_periods" ("customer_id", "due_at", "id") WHERE "due_at" IS NOT NULL;
 CREATE INDEX "usage_periods_by_subscription_id_has_late_usage_period_6335f68c" ON "usage_periods" ("subscription_id", "has_late_usage", "period_start", "id") WHERE "status" = 'closed';
 CREATE INDEX "usage_periods_by_subscription_id_is_invoice_due_period_dda3099b" ON "usage_periods" ("subscription_id", "is_invoice_due", "period_start", "id") WHERE "status" = 'closed';
 

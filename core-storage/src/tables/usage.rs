@@ -114,8 +114,7 @@ fn usage_tenants(query: &UsageTenantQuery) -> Select {
     }
 }
 
-const OPEN: IndexPredicate = IndexPredicate::Is("status", "open");
-const COLLECTING: IndexPredicate = IndexPredicate::Is("status", "collecting");
+const DUE: IndexPredicate = IndexPredicate::NotNull("due_at");
 const CLOSED: IndexPredicate = IndexPredicate::Is("status", "closed");
 
 table! {
@@ -123,10 +122,12 @@ table! {
         id: Text,
         platform_id: Text,
         subscription_id: Opt<Text>,
+        customer_id: Opt<Text>,
         period_start: Time,
         period_end: Time,
         status: Text,
         closes_at: Time,
+        due_at: Opt<Time>,
         invoice_id: Opt<Text>,
         currency: Code,
         terms: Json,
@@ -138,8 +139,8 @@ table! {
     index {
         [platform_id, period_start],
         [platform_id, period_end],
-        [period_end] where [OPEN],
-        [closes_at] where [COLLECTING],
+        [due_at] where [DUE],
+        [customer_id, due_at] where [DUE],
         [subscription_id, has_late_usage, period_start] where [CLOSED],
         [subscription_id, is_invoice_due, period_start] where [CLOSED],
     }
@@ -155,12 +156,10 @@ fn usage_periods(query: &UsagePeriodQuery) -> Select {
         UsagePeriodQuery::EndingAfter(platform, instant) => of(platform)
             .filter(Filter::gt("period_end", *instant))
             .order_by_desc("period_end"),
-        UsagePeriodQuery::EndedAt(now) => with_status(&UsagePeriodStatus::Open)
-            .filter(Filter::le("period_end", *now))
-            .order_by("period_end"),
-        UsagePeriodQuery::ClosingAt(now) => with_status(&UsagePeriodStatus::Collecting)
-            .filter(Filter::le("closes_at", *now))
-            .order_by("closes_at"),
+        UsagePeriodQuery::Due { of, by } => periods()
+            .filter_if(of.as_ref().map(|id| Filter::eq("customer_id", id)))
+            .filter(Filter::le("due_at", *by))
+            .order_by("due_at"),
         UsagePeriodQuery::InvoiceDueOf(subscription) => with_status(&UsagePeriodStatus::Closed)
             .filter(Filter::eq("subscription_id", subscription))
             .filter(Filter::eq("is_invoice_due", true))

@@ -11,8 +11,8 @@ use crate::billing::{
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few};
 use crate::kernel::{
-    InvoiceId, PlatformId, SubscriptionId, Timestamp, UsagePeriodId, record, state_machine,
-    text_enum,
+    CustomerId, InvoiceId, Machine, PlatformId, Result, SubscriptionId, Timestamp, UsagePeriodId,
+    record, state_machine, text_enum,
 };
 
 text_enum! {
@@ -112,6 +112,8 @@ pub struct UsagePeriod {
     pub platform_id: PlatformId,
     /// The subscription that pays for the usage. `None` if there is none.
     pub subscription_id: Option<SubscriptionId>,
+    /// The customer of that subscription.
+    pub customer_id: Option<CustomerId>,
     /// The first second of the period.
     pub period_start: Timestamp,
     /// The first second after the period.
@@ -120,6 +122,8 @@ pub struct UsagePeriod {
     pub status: UsagePeriodStatus,
     /// When the period is closed: 24 hours after its end.
     pub closes_at: Timestamp,
+    /// When time changes the status next: at the end of the period, or when it is closed. `None` if it is closed.
+    pub due_at: Option<Timestamp>,
     /// The invoice with the usage. `None` if there is none.
     pub invoice_id: Option<InvoiceId>,
     /// The currency of the amounts.
@@ -158,10 +162,12 @@ impl UsagePeriod {
             id,
             platform_id,
             subscription_id: None,
+            customer_id: None,
             period_start: period.start(),
             period_end: period.end(),
             status: UsagePeriodStatus::Open,
             closes_at: period.end().plus(COLLECTION),
+            due_at: Some(period.end()),
             invoice_id: None,
             currency,
             terms: Vec::new(),
@@ -176,7 +182,7 @@ impl UsagePeriod {
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] if the stored period is empty, which never happens.
-    pub fn period(&self) -> Result<Period, MoneyError> {
+    pub fn period(&self) -> std::result::Result<Period, MoneyError> {
         Period::new(self.period_start, self.period_end).ok_or(MoneyError::TooLarge)
     }
 
@@ -184,6 +190,31 @@ impl UsagePeriod {
     pub fn end_at(&mut self, end: Timestamp) {
         self.period_end = end;
         self.closes_at = end.plus(COLLECTION);
+        self.due_at = self.next_due();
+    }
+
+    /// Applies an event of time.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` if the status does not permit it.
+    pub fn apply(&mut self, event: UsagePeriodEvent) -> Result<()> {
+        self.status = event.next(self.status)?;
+        self.due_at = self.next_due();
+        Ok(())
+    }
+
+    const fn next_due(&self) -> Option<Timestamp> {
+        match self.status {
+            UsagePeriodStatus::Open => Some(self.period_end),
+            UsagePeriodStatus::Collecting => Some(self.closes_at),
+            UsagePeriodStatus::Closed => None,
+        }
+    }
+
+    /// Makes a subscription pay for the usage. Without one, no one does.
+    pub fn set_subscription(&mut self, subscription: Option<&Subscription>) {
+        self.subscription_id = subscription.map(|subscription| subscription.id.clone());
+        self.customer_id = subscription.map(|subscription| subscription.customer_id.clone());
     }
 
     /// Adds the terms that apply from an instant on. A payment is for a whole period, so paid terms replace the unpaid
@@ -243,10 +274,13 @@ pub enum UsagePeriodQuery {
     Of(PlatformId),
     /// The periods of a platform that end after an instant, newest first.
     EndingAfter(PlatformId, Timestamp),
-    /// The open periods that have ended at an instant, earliest end first.
-    EndedAt(Timestamp),
-    /// The periods that collect events and are to be closed at an instant, earliest first.
-    ClosingAt(Timestamp),
+    /// The periods whose status time changes by an instant, the first to change first.
+    Due {
+        /// The customer; `None` for all periods, also those of no customer.
+        of: Option<CustomerId>,
+        /// The instant.
+        by: Timestamp,
+    },
     /// The closed periods of a subscription whose amounts are on no invoice yet, oldest first.
     InvoiceDueOf(SubscriptionId),
     /// The closed periods of a subscription with usage that is not invoiced, oldest first.

@@ -18,7 +18,7 @@ use super::period_invoice::method_of;
 use super::provider::ChargeFailure;
 use super::{
     Billing, boundary, card_notice, charge, credit, invoice_state, job_failure, payment,
-    subscription_state,
+    subscription_state, usage_invoice,
 };
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
@@ -288,6 +288,9 @@ impl Advancing<'_> {
                     }
                     DueItem::Subscription(subscription) => {
                         boundary::pass(cx, uow, billing, subscription, due.at).await
+                    }
+                    DueItem::Usage(period) => {
+                        usage_invoice::pass(cx, uow, billing, period, due.at).await
                     }
                     DueItem::Card => {
                         card_notice::tell(cx, uow, billing, self.customer, due.at).await

@@ -1,12 +1,15 @@
-//! The records that time changes, and when: subscriptions, invoices to charge, credits and changes
-//! that expire, and cards.
+//! The records that time changes, and when: subscriptions, invoices to charge, usage periods, credits and changes that
+//! expire, and cards.
 
 use crate::access::unowned_records;
+use crate::billing::usage::{UsagePeriod, UsagePeriodQuery};
 use crate::billing::{
     BillingOperation, BillingOperationQuery, CreditGrant, CreditGrantQuery, Customer,
     CustomerQuery, Invoice, InvoiceQuery, Subscription, SubscriptionQuery,
 };
-use crate::kernel::{CreditGrantId, CustomerId, InvoiceId, Result, SubscriptionId, Timestamp};
+use crate::kernel::{
+    CreditGrantId, CustomerId, InvoiceId, Result, SubscriptionId, Timestamp, UsagePeriodId,
+};
 use crate::port::UnitOfWork;
 
 /// A change by time for a customer. Of the changes at the same instant, the first variant is made first.
@@ -20,6 +23,8 @@ pub(super) enum DueItem {
     Subscription(SubscriptionId),
     /// An invoice is charged.
     Invoice(InvoiceId),
+    /// A usage period ends, or is priced and invoiced.
+    Usage(UsagePeriodId),
     /// The customer is notified that the card expires.
     Card,
 }
@@ -93,6 +98,20 @@ pub(super) async fn list(
             item: DueItem::Invoice(invoice.id.clone()),
             customer: invoice.customer_id.clone(),
             version: invoice.version(),
+        }));
+    }
+    let query = UsagePeriodQuery::Due {
+        of: of.cloned(),
+        by,
+    };
+    let periods = unowned_records::<UsagePeriod>(uow);
+    for period in periods.list(&query, limit).await? {
+        let of_customer = period.due_at.zip(period.customer_id.clone());
+        due.extend(of_customer.map(|(at, customer)| Due {
+            at,
+            item: DueItem::Usage(period.id.clone()),
+            customer,
+            version: period.version(),
         }));
     }
     let query = CustomerQuery::CardNoticeDue {

@@ -4,73 +4,93 @@ use super::Billing;
 use super::book::CustomerBook;
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::subscription_state;
-use super::usage_period::{self, end_due, mark_invoiced, pending_lines};
+use super::usage_period::{self, mark_invoiced, pending_lines};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::usage::{UsagePeriod, UsagePeriodQuery, UsagePeriodStatus};
 use crate::billing::{BillingReason, Period, Subscription, SubscriptionStatus};
-use crate::kernel::{Context, Result, Stored, Timestamp};
+use crate::kernel::{Context, PageQuery, Result, Stored, Timestamp, UsagePeriodId};
 use crate::port::{Mode, Store, UnitOfWork, transact};
 
-/// The most periods that one unit of work looks at.
-const MAX_PERIODS: u32 = 100;
+/// The number of periods that are read at once.
+const PAGE: u32 = 100;
 
-/// Ends the usage periods that have passed, and invoices those whose 24 hours of collection have passed. Returns the number
-/// of periods that were invoiced or closed.
+/// Ends and closes the usage periods of no customer whose time has come. Returns their number. Those of customers are due
+/// changes of the customer; see [`advance_job`](super::advance_job).
 ///
 /// # Errors
 /// Only those of the store.
 pub async fn close_usage(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
-    end_periods(store, billing).await?;
-    let mut closed = 0;
+    let mut passed = 0;
+    let mut query = PageQuery::first(PAGE);
     loop {
         let mut uow = store.begin(Mode::Read).await?;
-        let now = billing.now(uow.as_mut()).await?;
-        let closing = UsagePeriodQuery::ClosingAt(now);
-        let closing = unowned_records::<UsagePeriod>(uow.as_mut())
-            .list(&closing, MAX_PERIODS)
+        let by = billing.now(uow.as_mut()).await?;
+        let due = UsagePeriodQuery::Due { of: None, by };
+        let page = unowned_records::<UsagePeriod>(uow.as_mut())
+            .page(&due, &query)
             .await;
         uow.rollback().await;
-        let closing = closing?;
-        for period in &closing {
-            transact(store, |uow, _| {
-                Box::pin(async move { close(cx, uow, billing, period).await })
-            })
-            .await?;
+        let page = page?;
+        let of_no_customer = page.items.iter().filter(|due| due.customer_id.is_none());
+        for period in of_no_customer {
+            while let Some(at) = due_at(store, &period.id, by).await? {
+                transact(store, |uow, _| {
+                    Box::pin(async move { pass(cx, uow, billing, &period.id, at).await })
+                })
+                .await?;
+                passed += 1;
+            }
         }
-        closed += closing.len();
-        if closing.is_empty() {
-            return Ok(closed);
-        }
-    }
-}
-
-async fn end_periods(store: &dyn Store, billing: &Billing) -> Result<()> {
-    loop {
-        let ended = transact(store, |uow, _| {
-            Box::pin(async move {
-                let now = billing.now(uow).await?;
-                end_due(uow, now, MAX_PERIODS).await
-            })
-        });
-        if ended.await? == 0 {
-            return Ok(());
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(passed),
         }
     }
 }
 
-/// Prices a period and invoices it. Does nothing if another node has done so.
+/// Returns when time changes a period next, if that is by an instant.
+async fn due_at(
+    store: &dyn Store,
+    period: &UsagePeriodId,
+    by: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let mut uow = store.begin(Mode::Read).await?;
+    let period = unowned_records::<UsagePeriod>(uow.as_mut())
+        .find(period)
+        .await;
+    uow.rollback().await;
+    let due_at = period?.and_then(|period| period.due_at);
+    Ok(due_at.filter(|at| *at <= by))
+}
+
+/// Makes the change of a period that is due at an instant: an open one ends, and one that collects events is priced and
+/// invoiced. Does nothing if the change was made.
+pub(super) async fn pass(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    period: &UsagePeriodId,
+    at: Timestamp,
+) -> Result<()> {
+    let seen = unowned_records::<UsagePeriod>(uow).find(period).await?;
+    let Some(seen) = seen.filter(|seen| seen.due_at == Some(at)) else {
+        return Ok(());
+    };
+    match seen.status {
+        UsagePeriodStatus::Open => usage_period::end(uow, &seen).await,
+        UsagePeriodStatus::Collecting => close(cx, uow, billing, &seen).await,
+        UsagePeriodStatus::Closed => Ok(()),
+    }
+}
+
+/// Prices a period and invoices it.
 async fn close(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
-    period: &UsagePeriod,
+    seen: &Stored<UsagePeriod>,
 ) -> Result<()> {
-    let seen = unowned_records::<UsagePeriod>(uow).find(&period.id).await?;
-    let is_collecting = |seen: &Stored<UsagePeriod>| seen.status == UsagePeriodStatus::Collecting;
-    let Some(seen) = seen.filter(is_collecting) else {
-        return Ok(());
-    };
-    let closed = usage_period::close(uow, billing, &seen).await?;
+    let closed = usage_period::close(uow, billing, seen).await?;
     let at = closed.closes_at;
     let subscription = match &closed.subscription_id {
         Some(id) => subscription_state::find(uow, id).await?,

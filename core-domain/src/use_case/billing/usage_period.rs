@@ -15,7 +15,7 @@ use crate::billing::{
     InvoiceLine, LineTax, LineType, Metric, Money, Period, Subscription, SubscriptionQuery, TaxRate,
 };
 use crate::kernel::{
-    Context, Error, InvoiceId, InvoiceLineId, Machine, Result, Stored, SubscriptionId, Timestamp,
+    Context, Error, InvoiceId, InvoiceLineId, Result, Stored, SubscriptionId, Timestamp,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::shared::usage;
@@ -66,7 +66,7 @@ pub(super) async fn follow(
         None => usage::new_period(platform, period, subscription.currency)?,
     };
     next.end_at(end);
-    next.subscription_id = Some(subscription.id.clone());
+    next.set_subscription(Some(subscription));
     next.apply_terms(present_terms(subscription, now));
     store(uow, existing, next).await
 }
@@ -110,7 +110,7 @@ async fn release(
         return Ok(());
     };
     let mut next = seen.edit();
-    next.subscription_id = None;
+    next.set_subscription(None);
     next.terms.clear();
     unaudited::replace(uow, &seen, next).await.map(drop)
 }
@@ -127,23 +127,16 @@ async fn store(
     }
 }
 
-/// Moves open periods that have ended by an instant to `collecting`, earliest first, at most `limit`. If the subscription goes on, as a
-/// yearly one does, the next period begins with the same plan. Returns the number of periods; 0 means that none is left.
+/// Moves an open period that has ended to `collecting`. If the subscription goes on, as a yearly one does, the next period
+/// begins with the same plan.
 ///
 /// # Errors
-/// Only those of the store.
-pub(super) async fn end_due(uow: &mut dyn UnitOfWork, now: Timestamp, limit: u32) -> Result<u64> {
-    let ended = UsagePeriodQuery::EndedAt(now);
-    let ended = unowned_records::<UsagePeriod>(uow)
-        .list(&ended, limit)
-        .await?;
-    for seen in &ended {
-        let mut next = seen.edit();
-        next.status = UsagePeriodEvent::End.next(seen.status)?;
-        unaudited::replace(uow, seen, next).await?;
-        begin_next(uow, seen).await?;
-    }
-    Ok(u64::try_from(ended.len()).unwrap_or(u64::MAX))
+/// `INVALID_STATE` if the period is not open.
+pub(super) async fn end(uow: &mut dyn UnitOfWork, seen: &Stored<UsagePeriod>) -> Result<()> {
+    let mut next = seen.edit();
+    next.apply(UsagePeriodEvent::End)?;
+    unaudited::replace(uow, seen, next).await?;
+    begin_next(uow, seen).await
 }
 
 /// Stores the usage period after one that has ended, if it is in the same period of the subscription.
@@ -157,7 +150,7 @@ async fn begin_next(uow: &mut dyn UnitOfWork, ended: &UsagePeriod) -> Result<()>
         return Ok(());
     };
     let mut next = usage::new_period(&ended.platform_id, period, subscription.currency)?;
-    next.subscription_id = Some(subscription.id.clone());
+    next.set_subscription(Some(&subscription));
     next.apply_terms(UsageTerms::of(&subscription, period.start()));
     unaudited::insert_or_lock(uow, vec![next]).await.map(drop)
 }
@@ -186,7 +179,7 @@ pub(super) async fn close(
     let locked = unaudited::insert_or_lock(uow, vec![seen.edit()]).await?;
     let locked = locked.into_iter().next().ok_or_else(missing)?;
     let mut next = locked.edit();
-    next.status = UsagePeriodEvent::Close.next(locked.status)?;
+    next.apply(UsagePeriodEvent::Close)?;
     next.billed = usage_with_prices(uow, billing, &locked)
         .await?
         .iter()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::access::authorize_operator;
-use core_domain::billing::usage::{BilledMetric, UsagePeriod, UsagePeriodStatus};
+use core_domain::billing::usage::{BilledMetric, UsagePeriod, UsagePeriodEvent};
 use core_domain::billing::{
     CreditGrant, CreditGrantQuery, Currency, Customer, CustomerQuery, JournalDifference,
     LedgerCharge, LedgerChargeQuery, Metric, Period, TrialBalance,
@@ -121,10 +121,10 @@ impl World {
         follow_changes(&cx, store, &self.billing_parts)
             .await
             .unwrap();
+        close_usage(&cx, store, &self.billing_parts).await.unwrap();
         for _ in 0..100 {
             self.run_timers().await;
             self.run_jobs().await;
-            close_usage(&cx, store, &self.billing_parts).await.unwrap();
             let due = self.queue_billing().await;
             if due.running == 0 {
                 return due;
@@ -205,7 +205,8 @@ impl World {
         let usd = Currency::parse("usd").unwrap();
         let mut period = UsagePeriod::new(id, platform, Period::new(start, end).unwrap(), usd);
         period.subscription_id = SubscriptionId::parse(subscription);
-        period.status = UsagePeriodStatus::Closed;
+        period.apply(UsagePeriodEvent::End).unwrap();
+        period.apply(UsagePeriodEvent::Close).unwrap();
         period.is_invoice_due = true;
         period.billed = vec![BilledMetric {
             metric: Metric::Requests,

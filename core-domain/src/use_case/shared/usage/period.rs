@@ -88,7 +88,7 @@ impl PeriodBook {
             && let Some(term) = RenewingTerm::of(subscription)
             && term.usage_period_at(period.start()).is_some()
         {
-            created.subscription_id = Some(subscription.id.clone());
+            created.set_subscription(Some(subscription));
             created.apply_terms(UsageTerms::of(subscription, period.start()));
         }
         Ok(created)
