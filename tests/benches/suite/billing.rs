@@ -114,7 +114,7 @@ pub(crate) async fn run(config: Billing) {
     let suite = builder.service_key(SERVICE_KEY).build().await.unwrap();
     let world = World::of(Arc::new(suite), config.subscriptions).await;
     let duration = config.duration;
-    world.report(batch(0, 0, BATCH)).await;
+    world.report(world.batch(0, 0, BATCH)).await;
     let few = world.current_us().await;
     let events = [
         world.send_batches(1, duration, 1, false).await,
@@ -135,16 +135,8 @@ pub(crate) async fn run(config: Billing) {
 struct World {
     suite: Arc<Suite>,
     subscriptions: u32,
-}
-
-/// Returns events of the first platform with the numbers from `first` on.
-fn batch(part: u32, first: u32, count: u32) -> Vec<Value> {
-    let now = SystemClock.now();
-    let event = |number: u32| {
-        json!({ "id": format!("{part}-{number}"), "source": "bench", "platformId": fill::id(0),
-            "metric": "requests", "quantity": 1, "time": now })
-    };
-    (first..first + count).map(event).collect()
+    /// The time of all events, so that repeated ones are equal.
+    at: Timestamp,
 }
 
 impl World {
@@ -212,6 +204,15 @@ impl World {
         serde_json::from_slice(&body).unwrap()
     }
 
+    /// Returns events of the first platform with the numbers from `first` on.
+    fn batch(&self, part: u32, first: u32, count: u32) -> Vec<Value> {
+        let event = |number: u32| {
+            json!({ "id": format!("{part}-{number}"), "source": "bench", "platformId": fill::id(0),
+                "metric": "requests", "quantity": 1, "time": self.at })
+        };
+        (first..first + count).map(event).collect()
+    }
+
     /// Reports events.
     async fn report(&self, events: Vec<Value>) {
         let body = Some(json!({ "events": events }));
@@ -219,8 +220,8 @@ impl World {
         assert_eq!(reported["rejected"], 0, "{reported}");
     }
 
-    /// Sends batches for a time. Returns the number of events per second. If `repeats`, half of each batch repeats events of the batch
-    /// before.
+    /// Sends batches for a time. Returns the number of events per second. If `repeats`, half of each batch repeats events of
+    /// the batch before.
     async fn send_batches(&self, part: u32, time: Duration, senders: u32, repeats: bool) -> f64 {
         let (since, next) = (Instant::now(), Arc::new(AtomicU32::new(1)));
         let mut callers = JoinSet::new();
@@ -230,7 +231,7 @@ impl World {
                 while since.elapsed() < time {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let step = if repeats { BATCH / 2 } else { BATCH };
-                    world.report(batch(part, number * step, BATCH)).await;
+                    world.report(world.batch(part, number * step, BATCH)).await;
                 }
             });
         }
@@ -249,7 +250,7 @@ impl World {
             callers.spawn(async move {
                 while since.elapsed() < time {
                     let number = sent.fetch_add(1, Ordering::Relaxed);
-                    let mut events = batch(4, number, 1);
+                    let mut events = world.batch(4, number, 1);
                     events[0]["platformId"] = json!(platform);
                     world.report(events).await;
                 }

@@ -114,7 +114,31 @@ async fn example_14_weights_the_included_quantity_and_charges_late_usage(world: 
     );
 }
 
+async fn usage_after_a_subscription_in_the_same_month_has_a_period_of_its_own(world: World) {
+    world.set_time("2027-11-03T08:00:00Z");
+    let (platform, _) = platform_with_card(&world).await;
+    world.use_metric(&platform, "a", "requests", 1).await;
+    let _ = world.subscribe(&platform, "starter").await.expect(201);
+    world.set_time("2027-11-10T00:00:00Z");
+    let body = json!({ "platformId": platform, "immediately": true });
+    let path = "/subscription/cancel";
+    let canceled = world.billing.post(&operator(), path, body).await;
+    let _ = canceled.expect(200);
+    world.set_time("2027-11-20T00:00:00Z");
+    world.use_metric(&platform, "b", "requests", 2).await;
+    world.bill().await;
+    let current = world.usage_of(&platform, "/usage/current").await;
+    assert_eq!(current["periodStart"], "2027-11-10T00:00:00.000Z");
+    let seen = [
+        period("open", "2027-11-10T00:00:00", "2027-12-01T00:00:00"),
+        period("closed", "2027-11-03T08:00:00", "2027-11-10T00:00:00"),
+        period("closed", "2027-11-01T00:00:00", "2027-11-03T08:00:00"),
+    ];
+    assert_eq!(periods(&world, &platform).await, seen);
+}
+
 on_every_store! {
+    usage_after_a_subscription_in_the_same_month_has_a_period_of_its_own,
     example_13_invoices_usage_a_day_after_the_end,
     example_14_weights_the_included_quantity_and_charges_late_usage,
 }

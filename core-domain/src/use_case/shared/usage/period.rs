@@ -1,6 +1,7 @@
 //! The usage periods of a platform: the stored ones, and those that follow from its subscription.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::access::{unaudited, unowned_records};
 use crate::billing::usage::{
@@ -14,6 +15,9 @@ use crate::port::UnitOfWork;
 /// Maximum number of stored periods that are read at once. Events are at most 35 days old, so few periods concern them.
 const MAX_PERIODS: u32 = 200;
 
+/// The length of the longest usage period: a month.
+const LONGEST_PERIOD: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
 /// The usage periods of a platform that concern a span of time.
 #[derive(Clone, Debug)]
 pub struct PeriodBook {
@@ -25,7 +29,7 @@ pub struct PeriodBook {
 }
 
 impl PeriodBook {
-    /// Reads the periods of a platform that end after an instant.
+    /// Reads the periods of a platform from an instant on, and those before that decide where the first one begins.
     ///
     /// # Errors
     /// Only those of the store.
@@ -37,6 +41,7 @@ impl PeriodBook {
     ) -> Result<Self> {
         let live = SubscriptionQuery::LiveOfPlatform(platform.clone());
         let subscription = unowned_records::<Subscription>(uow).first(&live).await?;
+        let from = from.minus(LONGEST_PERIOD);
         let ending = UsagePeriodQuery::EndingAfter(platform.clone(), from);
         let stored = unowned_records::<UsagePeriod>(uow)
             .list(&ending, MAX_PERIODS)
