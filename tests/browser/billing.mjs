@@ -447,6 +447,7 @@ const flows = {
         const page = await newPage({ extraHTTPHeaders: { authorization: `Bearer ${SERVICE_KEY}` } });
         await page.goto(`/invoices/${change.id}`);
         assert.match(await page.locator('main').innerText(), /Account Books & Daughters\s+billie@example\.org/);
+        assert.match(await page.locator('main').innerText(), /Platform GmbH\s+Am Markt 1\s+10115 Berlin\s+Germany/);
         await inspect(page, 'billing-invoice');
         await walk(page, 'billing-invoice');
         await prints(page, 'billing-invoice', change);
@@ -495,6 +496,25 @@ const flows = {
         assert.deepEqual(await look(through), expected);
         await direct.context().close();
         await through.context().close();
+    },
+
+    async 'a card is added once on the page of a setup intent, with the keyboard alone'() {
+        const { clientSecret } = await billing('POST', '/setup-intent', { platformId: owner.platformId });
+        const page = await newPage();
+        await page.goto(`/pay/${clientSecret}`);
+        assert.equal(await heading(page), 'Add a card');
+        await inspect(page, 'billing-card');
+        await walk(page, 'billing-card');
+        await choose(page, 'Test card', '4000 0000 0000 0002: is declined at once');
+        await press(page, 'Add the card');
+        assert.equal(await page.getByRole('alert').innerText(), 'The card was declined.');
+        await choose(page, 'Test card', '4242 4242 4242 4242: succeeds');
+        await press(page, 'Add the card', 'Space');
+        assert.match(await page.locator('main').innerText(), /The card was added/);
+        await inspect(page, 'billing-card-added');
+        const { data } = await billing('GET', `/payment-methods?platformId=${owner.platformId}`);
+        assert.deepEqual(data.map(({ card }) => card.last4), ['4242']);
+        await page.context().close();
     },
 
     async 'no page runs a script, also in a browser that would'() {

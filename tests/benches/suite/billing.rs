@@ -153,6 +153,7 @@ impl World {
         let world = Self {
             suite,
             subscriptions,
+            at: SystemClock.now(),
         };
         world
             .for_each_platform(|world, platform| async move {

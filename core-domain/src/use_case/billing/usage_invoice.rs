@@ -20,12 +20,15 @@ const PAGE: u32 = 100;
 /// # Errors
 /// Only those of the store.
 pub async fn close_usage(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<usize> {
-    let mut passed = 0;
+    let mut uow = store.begin(Mode::Read).await?;
+    let by = billing.now(uow.as_mut()).await;
+    uow.rollback().await;
+    let by = by?;
+    let due = UsagePeriodQuery::Due { of: None, by };
     let mut query = PageQuery::first(PAGE);
+    let mut passed = 0;
     loop {
         let mut uow = store.begin(Mode::Read).await?;
-        let by = billing.now(uow.as_mut()).await?;
-        let due = UsagePeriodQuery::Due { of: None, by };
         let page = unowned_records::<UsagePeriod>(uow.as_mut())
             .page(&due, &query)
             .await;
