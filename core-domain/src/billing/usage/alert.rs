@@ -34,6 +34,7 @@ text_enum! {
 
 /// The subject of an alert: a metered quantity, or the price of all usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub enum AlertSubject {
     /// The quantity of a metric. Its limit is the included quantity.
     Metric(Metric),
