@@ -316,7 +316,7 @@ impl DataDir {
     }
 
     /// Returns the sizes of all files in a folder and the folders in it, in bytes. Returns `None` if the folder does not
-    /// exist. A file that is removed meanwhile does not count.
+    /// exist. A file that is removed in the meantime does not count.
     pub(crate) fn total_size(&self, parts: &[&str]) -> Result<Option<u64>> {
         let folder = self.path(parts)?;
         if !folder.is_dir() {

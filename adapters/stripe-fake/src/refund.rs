@@ -35,7 +35,7 @@ pub(crate) fn refund(
         let message = "This PaymentIntent does not have a successful charge to refund.";
         return Err(Refusal::state(message));
     }
-    let left = intent.amount - refunded(state, &intent.charge_id());
+    let left = intent.amount - refunded_amount(state, &intent.charge_id());
     if left == 0 {
         let message = "Charge has already been refunded.";
         return Err(Refusal::state(message).code("charge_already_refunded"));
@@ -85,7 +85,7 @@ fn refunded_intent<'s>(state: &'s State, params: &Params) -> Result<&'s PaymentI
 }
 
 /// Returns the sum of all refunds of a charge.
-fn refunded(state: &State, charge: &str) -> i64 {
+fn refunded_amount(state: &State, charge: &str) -> i64 {
     let of_charge = state.refunds.iter().filter(|own| own.charge == charge);
     of_charge.map(|own| own.amount).sum()
 }
@@ -96,7 +96,7 @@ fn emit_charge(state: &mut State, intent: &str) {
     let Ok(intent) = state.payment_intent(intent, "payment_intent") else {
         return;
     };
-    let refunded = refunded(state, &intent.charge_id());
+    let refunded = refunded_amount(state, &intent.charge_id());
     let charge = json!({
         "id": intent.charge_id(),
         "object": "charge",

@@ -107,6 +107,7 @@ fn check(config: &Config) -> ExitCode {
     };
     println!("{}", config.effective);
     if let Some(reason) = uncompared {
+        let reason = chain(&reason);
         eprintln!("core-server: the plans were not compared with the database: {reason}");
     }
     eprintln!("{}", welcome::workers(config));

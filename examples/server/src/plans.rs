@@ -54,11 +54,11 @@ pub(crate) fn migrate(
     })
 }
 
-/// Compares the configured plans with their versions in the database. Returns the reason if they cannot be compared.
+/// Compares the configured plans with their versions in the database. Returns the error if they cannot be compared.
 ///
 /// # Errors
 /// [`SuiteError::Setting`] if the terms of a plan have changed under the same version.
-pub(crate) fn compare(config: &Config) -> Result<Option<String>, SuiteError> {
+pub(crate) fn compare(config: &Config) -> Result<Option<SuiteError>, SuiteError> {
     if config.database == Database::Memory {
         return Ok(None);
     }
@@ -66,7 +66,7 @@ pub(crate) fn compare(config: &Config) -> Result<Option<String>, SuiteError> {
     match compared {
         Ok(()) => Ok(None),
         Err(error @ SuiteError::Setting(_)) => Err(error),
-        Err(error) => Ok(Some(crate::chain(&error))),
+        Err(error) => Ok(Some(error)),
     }
 }
 

@@ -18,6 +18,10 @@ const UNAUDITED: &[(&str, &str)] = &[
         "events of the provider, which are a history of their own",
     ),
     (
+        "billing/card_entry.rs",
+        "the state of a setup intent of the embedded provider",
+    ),
+    (
         "billing/customer_details.rs",
         "the state of the details at the provider; their change has an entry of the customer",
     ),

@@ -22,7 +22,7 @@ struct MeteredBody {
 }
 
 /// Makes a response count as usage of a platform when it has been sent, or when the visitor has left.
-pub(super) fn metered(
+pub(super) fn meter_body(
     inner: SiteBody,
     platform: PlatformId,
     meter: Arc<dyn TrafficMeter>,

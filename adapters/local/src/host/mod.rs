@@ -29,7 +29,7 @@ use http::{HeaderMap, Request, Response, Uri, header};
 use http_body::Body;
 
 pub use self::body::SiteBody;
-use self::metered_body::metered;
+use self::metered_body::meter_body;
 pub(crate) use self::range::Range;
 pub(crate) use self::sites::Sites;
 use self::sites::{internal_error, not_found};
@@ -96,16 +96,16 @@ impl SiteHost {
                 client.map(|address| address.to_string()),
             );
             self.logs.push(&object, line);
-            return self.metered(response, &owner);
+            return self.meter(response, &owner);
         }
         response
     }
 
     /// Counts a response for the platform that owns the object. An owner that is not a platform id is not metered.
-    fn metered(&self, response: Response<SiteBody>, owner: &str) -> Response<SiteBody> {
+    fn meter(&self, response: Response<SiteBody>, owner: &str) -> Response<SiteBody> {
         match (&self.traffic, PlatformId::parse(owner)) {
             (Some(meter), Some(platform)) => {
-                response.map(|body| metered(body, platform, Arc::clone(meter)))
+                response.map(|body| meter_body(body, platform, Arc::clone(meter)))
             }
             _ => response,
         }

@@ -11,9 +11,9 @@ use crate::support::{OWNER, request, resource, world, world_of};
 
 /// Collects what was counted.
 #[derive(Debug, Default)]
-struct Counted(Mutex<Vec<(String, u64)>>);
+struct CountingMeter(Mutex<Vec<(String, u64)>>);
 
-impl TrafficMeter for Counted {
+impl TrafficMeter for CountingMeter {
     fn count(&self, platform: &PlatformId, response_bytes: u64) {
         let counted = (platform.to_string(), response_bytes);
         self.0.lock().unwrap().push(counted);
@@ -22,7 +22,7 @@ impl TrafficMeter for Counted {
 
 #[tokio::test]
 async fn a_visit_counts_for_the_owner_of_the_site_with_the_bytes_that_were_sent() {
-    let meter = Arc::new(Counted::default());
+    let meter = Arc::new(CountingMeter::default());
     let traffic = Arc::clone(&meter);
     let world = world_of(|config| config.traffic = Some(traffic)).await;
     world.project("acme-site").await;

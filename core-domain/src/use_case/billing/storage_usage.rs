@@ -9,8 +9,8 @@ use crate::billing::usage::{IngestUsage, MAX_EVENTS, NewUsageEvent, UsageKey, st
 use crate::billing::{Day, FeedCursor, Metric};
 use crate::kernel::{Context, Error, PageQuery, PlatformId, Result, StackId, Timestamp};
 use crate::port::{Infrastructure, Mode, ProviderError, ResourceRef, Store, UnitOfWork};
-use crate::registry::{Branch, Resource, ResourceQuery, ResourceStatus, ResourceType};
-use crate::use_case::registry::deployment;
+use crate::registry::{Branch, Resource, ResourceStatus, ResourceType};
+use crate::use_case::registry::{deployment, resource};
 use crate::use_case::shared::usage::ingest;
 
 /// The number of resources that are read at once.
@@ -89,15 +89,12 @@ fn event(
 }
 
 async fn measure(store: &dyn Store, infrastructure: &dyn Infrastructure) -> Result<Sizes> {
-    let all = ResourceQuery::All { deleted: false };
+    let scope = SystemScope::new();
     let mut query = PageQuery::first(PAGE);
     let mut sizes = Sizes::new();
     loop {
         let mut uow = store.begin(Mode::Read).await?;
-        let page = SystemScope::new()
-            .records::<Resource>(uow.as_mut())
-            .page(&all, &query)
-            .await;
+        let page = resource::page_of_all(&scope, uow.as_mut(), &query).await;
         uow.rollback().await;
         let page = page?;
         for resource in &page.items {

@@ -14,8 +14,8 @@ use crate::access::{
 };
 use crate::kernel::{
     Code, Context, DeletedFilter, EntityId, Environment, Error, FeatureActivationId, JobId,
-    JsonText, ListQuery, Machine, Page, Patch, PlatformOwned, Record, ResourceId, Result,
-    StoreError, Stored, permission,
+    JsonText, ListQuery, Machine, Page, PageQuery, Patch, PlatformOwned, Record, ResourceId,
+    Result, StoreError, Stored, permission,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
@@ -338,6 +338,19 @@ pub async fn list(
         .records::<Resource>(uow)
         .page(&all, &query.page())
         .await
+}
+
+/// Returns a page of the resources of all platforms that are not deleted.
+///
+/// # Errors
+/// Only those of the store.
+pub(in crate::use_case) async fn page_of_all(
+    scope: &SystemScope,
+    uow: &mut dyn UnitOfWork,
+    page: &PageQuery,
+) -> Result<Page<Stored<Resource>>> {
+    let all = ResourceQuery::All { deleted: false };
+    scope.records::<Resource>(uow).page(&all, page).await
 }
 
 /// Lists the resources of an entity, newest first. Only operators can include deleted resources.
