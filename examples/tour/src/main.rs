@@ -18,7 +18,7 @@ use clap::Parser;
 use crate::failure::Failure;
 use crate::server::{Addresses, OwnServer};
 
-/// Takes a tour: sign-up, a platform, a live site, suspension, and the removal of everything.
+/// Takes a tour: sign-up, a platform, a live site, a paid plan, suspension, and the removal of everything.
 #[derive(Parser)]
 struct Options {
     /// The base URL of a running server's gateway. Without it the tour starts its own server.
