@@ -5,7 +5,7 @@ use crate::billing::TestClock;
 use crate::kernel::{Code, Error, Result, Timestamp};
 use crate::port::UnitOfWork;
 
-pub use crate::use_case::shared::BillingClock;
+pub use crate::use_case::shared::usage::BillingClock;
 
 /// Moves the clock of billing forward to an instant. It runs on from there. Without an instant, nothing is moved. Returns
 /// the current instant of billing.

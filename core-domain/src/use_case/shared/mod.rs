@@ -1,7 +1,6 @@
 //! Use cases for the records that all services share: audit seals, the outbox, mail, stored responses, maintenance
 //! leases, webhooks and metered usage.
 
-mod billing_clock;
 mod dry_run;
 mod due_queue;
 mod idempotency;
@@ -15,7 +14,6 @@ mod sweep;
 pub mod usage;
 pub mod webhook;
 
-pub use billing_clock::BillingClock;
 pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;
 pub use idempotency::{find_answer, remove_expired_answers, replace_answer, store_answer};

@@ -2,18 +2,19 @@
 //! services, so that every service can report usage in its own unit of work.
 
 mod alert;
+mod clock;
 mod ingest;
 mod period;
 mod retention;
 mod terms;
 
 pub(in crate::use_case) use alert::THRESHOLD_CROSSED;
+pub use clock::BillingClock;
 pub use ingest::{ingest, ingest_in};
 pub use period::{CurrentPeriod, PeriodBook, current_period, new_period};
 pub use retention::{MIN_EVENT_RETENTION, remove_old_events};
 pub use terms::{exhausted_requests, find_plan_terms, plan_terms, price_list};
 
-use super::BillingClock;
 use crate::billing::PlanCatalog;
 
 /// The plans and the clock by which usage is metered.
