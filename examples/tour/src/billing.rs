@@ -29,8 +29,9 @@ impl Tour<'_> {
 
     /// Waits until the gateway has reported the requests of the tour.
     pub(crate) async fn show_usage(&self) -> Result<(), Failure> {
+        let path = format!("/api/v1/billing/usage/current?platformId={}", self.platform);
         for _ in 0..MAX_POLLS {
-            let usage = self.get("/api/v1/billing/usage/current", 200).await?.json();
+            let usage = self.get(&path, 200).await?.json();
             let metrics = usage["metrics"].as_array().into_iter().flatten();
             let used: Vec<_> = metrics.filter(|metric| metric["quantity"] != 0).collect();
             if used.iter().any(|metric| metric["metric"] == "requests") {
@@ -49,11 +50,15 @@ impl Tour<'_> {
 
     /// Shows the cost of an upgrade, and pays exactly that.
     pub(crate) async fn upgrade(&self) -> Result<(), Failure> {
-        let path = "/api/v1/billing/subscription/proration-preview?tier=growth";
-        let preview = self.get(path, 200).await?.json();
+        let path = format!(
+            "/api/v1/billing/subscription/proration-preview?tier=growth&platformId={}",
+            self.platform
+        );
+        let preview = self.get(&path, 200).await?.json();
         let due = preview["amountDueNow"].clone();
         self.show.line(&format!("to pay now: {}", amount(&due)));
-        let body = json!({ "tier": "growth", "prorationDate": preview["prorationDate"] });
+        let body = json!({ "platformId": self.platform, "tier": "growth",
+            "prorationDate": preview["prorationDate"] });
         let path = "/api/v1/billing/subscription/change-tier";
         let changed = self.post_as(&self.session, path, &body, 200).await?.json();
         self.show
