@@ -16,8 +16,8 @@ use crate::after_commit::AfterCommit;
 #[cfg(feature = "local")]
 use crate::client_address::client_address;
 use crate::infrastructure::infrastructure;
-use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
 #[cfg(feature = "local")]
+use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
 use crate::usage::GatewayMeter;
 use crate::{SuiteBuilder, SuiteError};
 
