@@ -103,6 +103,10 @@ impl GatewayMeter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn has_counts(&self) -> bool {
+        !self.state().counts.is_empty()
+    }
+
     fn take_counts(&self) -> BTreeMap<PlatformId, Counts> {
         std::mem::take(&mut self.state().counts)
             .into_iter()
@@ -203,11 +207,14 @@ impl GatewayReporter {
     /// Reports the counts since the last report. While an earlier report is not stored, counting continues in memory.
     async fn flush(&self, reports: &mut Reports) -> Result<()> {
         self.send_pending(reports).await?;
-        // Read before the counts are taken, so that a failure loses none.
-        let now = self.usage.now().await?;
-        let counts = self.meter.take_counts();
-        reports.add(&counts, now);
-        self.send_pending(reports).await?;
+        let mut counts = BTreeMap::new();
+        if self.meter.has_counts() {
+            // Read before the counts are taken, so that a failure loses none.
+            let now = self.usage.now().await?;
+            counts = self.meter.take_counts();
+            reports.add(&counts, now);
+            self.send_pending(reports).await?;
+        }
         if self.enforces_quotas {
             self.refresh_exhausted(counts.into_keys()).await?;
         }

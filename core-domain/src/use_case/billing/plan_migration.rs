@@ -3,17 +3,14 @@
 
 use super::news::{self, News};
 use super::{Billing, plan, subscription_state};
-use crate::access::{OperatorScope, audited, unowned_records};
+use crate::access::{Batches, OperatorScope, audited, unowned_records};
 use crate::billing::{
     Customer, PlanTerms, PlanVersionName, Price, Subscription, SubscriptionQuery,
     SubscriptionStatus,
 };
-use crate::kernel::{Context, Error, PageQuery, Result, SubscriptionId, Timestamp};
+use crate::kernel::{Context, Error, Result, SubscriptionId, Timestamp};
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::use_case::shared::usage;
-
-/// The number of subscriptions that are read at once.
-const PAGE: u32 = 100;
 
 /// The counts of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,22 +105,18 @@ async fn subscriptions_of(
     version: PlanVersionName,
 ) -> Result<Vec<SubscriptionId>> {
     let with_status = SubscriptionQuery::WithStatus(status);
-    let mut query = PageQuery::first(PAGE);
+    let mut batches = Batches::<Subscription>::of(with_status);
     let mut found = Vec::new();
     loop {
         let mut uow = store.begin(Mode::Read).await?;
-        let page = unowned_records::<Subscription>(uow.as_mut())
-            .page(&with_status, &query)
-            .await;
+        let batch = batches.next(unowned_records(uow.as_mut())).await;
         uow.rollback().await;
-        let page = page?;
-        let items = page.items.iter();
+        let Some(batch) = batch? else {
+            return Ok(found);
+        };
+        let items = batch.iter();
         let of_version = items.filter(|subscription| subscription.plan_version_name() == version);
         found.extend(of_version.map(|subscription| subscription.id.clone()));
-        match page.next {
-            Some(next) => query.cursor = Some(next),
-            None => return Ok(found),
-        }
     }
 }
 

@@ -6,16 +6,13 @@ use std::time::Duration;
 use super::provider::ChargeFailure;
 use super::provider_run::ProviderRun;
 use super::{Billing, feed_position, sync};
-use crate::access::unowned_records;
+use crate::access::{Batches, unowned_records};
 use crate::billing::{FeedCursor, Invoice, InvoiceQuery, PaymentProvider};
-use crate::kernel::{Code, Context, PageQuery, Result, Timestamp};
+use crate::kernel::{Code, Context, Result, Timestamp};
 use crate::port::{Mode, Store};
 
 /// How old an invoice is that is still compared.
 const MAX_AGE: Duration = Duration::from_secs(35 * 24 * 60 * 60);
-
-/// The number of invoices that are read at once.
-const PAGE: u32 = 100;
 
 /// The length of a day in seconds.
 const DAY_SECONDS: i64 = 24 * 60 * 60;
@@ -54,17 +51,16 @@ async fn compare_since(
     billing: &Billing,
     since: Timestamp,
 ) -> Result<ProviderRun> {
-    let pushed = InvoiceQuery::PushedSince(since);
-    let mut query = PageQuery::first(PAGE);
+    let mut batches = Batches::<Invoice>::of(InvoiceQuery::PushedSince(since));
     let mut run = ProviderRun::default();
     loop {
         let mut uow = store.begin(Mode::Read).await?;
-        let page = unowned_records::<Invoice>(uow.as_mut())
-            .page(&pushed, &query)
-            .await;
+        let batch = batches.next(unowned_records(uow.as_mut())).await;
         uow.rollback().await;
-        let page = page?;
-        for invoice in &page.items {
+        let Some(batch) = batch? else {
+            return Ok(run);
+        };
+        for invoice in &batch {
             match compare(cx, store, billing, invoice).await {
                 Err(ChargeFailure::Provider(error)) if !error.concerns_all() => {
                     run.fail(invoice.id.as_str(), &error);
@@ -74,10 +70,6 @@ async fn compare_since(
                     run.done += 1;
                 }
             }
-        }
-        match page.next {
-            Some(next) => query.cursor = Some(next),
-            None => return Ok(run),
         }
     }
 }

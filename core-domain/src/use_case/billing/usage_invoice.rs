@@ -5,14 +5,11 @@ use super::book::CustomerBook;
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::subscription_state;
 use super::usage_period::{self, mark_invoiced, pending_lines};
-use crate::access::{SystemScope, unowned_records};
+use crate::access::{Batches, SystemScope, unowned_records};
 use crate::billing::usage::{UsagePeriod, UsagePeriodQuery, UsagePeriodStatus};
 use crate::billing::{BillingReason, Period, Subscription, SubscriptionStatus};
-use crate::kernel::{Context, PageQuery, Result, Stored, Timestamp, UsagePeriodId};
+use crate::kernel::{Context, Result, Stored, Timestamp, UsagePeriodId};
 use crate::port::{Mode, Store, UnitOfWork, transact};
-
-/// The number of periods that are read at once.
-const PAGE: u32 = 100;
 
 /// Ends and closes the usage periods of no customer whose time has come. Returns their number. Those of customers are due
 /// changes of the customer; see [`advance_job`](super::advance_job).
@@ -24,17 +21,16 @@ pub async fn close_usage(cx: &Context, store: &dyn Store, billing: &Billing) -> 
     let by = billing.now(uow.as_mut()).await;
     uow.rollback().await;
     let by = by?;
-    let due = UsagePeriodQuery::Due { of: None, by };
-    let mut query = PageQuery::first(PAGE);
+    let mut batches = Batches::<UsagePeriod>::of(UsagePeriodQuery::Due { of: None, by });
     let mut passed = 0;
     loop {
         let mut uow = store.begin(Mode::Read).await?;
-        let page = unowned_records::<UsagePeriod>(uow.as_mut())
-            .page(&due, &query)
-            .await;
+        let batch = batches.next(unowned_records(uow.as_mut())).await;
         uow.rollback().await;
-        let page = page?;
-        let of_no_customer = page.items.iter().filter(|due| due.customer_id.is_none());
+        let Some(batch) = batch? else {
+            return Ok(passed);
+        };
+        let of_no_customer = batch.iter().filter(|due| due.customer_id.is_none());
         for period in of_no_customer {
             while let Some(at) = due_at(store, &period.id, by).await? {
                 transact(store, |uow, _| {
@@ -43,10 +39,6 @@ pub async fn close_usage(cx: &Context, store: &dyn Store, billing: &Billing) -> 
                 .await?;
                 passed += 1;
             }
-        }
-        match page.next {
-            Some(next) => query.cursor = Some(next),
-            None => return Ok(passed),
         }
     }
 }
