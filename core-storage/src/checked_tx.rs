@@ -231,6 +231,17 @@ impl RowTx for CheckedTx {
         self.track_error(locked)
     }
 
+    async fn lock(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.ensure_changeable(table)?;
+        let locked = self.inner.lock(table, key, visit).await;
+        self.track_error(locked)
+    }
+
     async fn insert_new(
         &mut self,
         table: &'static Table,

@@ -1,6 +1,6 @@
 //! Fault injection: an engine wrapper that makes calls fail.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -22,6 +22,8 @@ use crate::value::{Row, Value, Visit};
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
     calls_left: Arc<AtomicI64>,
+    /// True if the calls after the chosen one fail as well.
+    goes_down: Arc<AtomicBool>,
     commits_left: Arc<AtomicI64>,
     rng: Arc<Mutex<FaultRng>>,
     queries: Arc<Mutex<Vec<Select>>>,
@@ -56,6 +58,7 @@ impl FaultStore {
         Self {
             inner,
             calls_left: Arc::new(AtomicI64::new(i64::MAX)),
+            goes_down: Arc::default(),
             commits_left: Arc::new(AtomicI64::new(i64::MAX)),
             rng: Arc::default(),
             queries: Arc::default(),
@@ -83,7 +86,14 @@ impl FaultStore {
 
     /// Makes the `n`-th call from now fail. The next call is number 1.
     pub fn fail_call(&self, n: u32) {
+        self.goes_down.store(false, Ordering::SeqCst);
         self.calls_left.store(i64::from(n), Ordering::SeqCst);
+    }
+
+    /// Makes the `n`-th call from now and all later calls fail, as if the process had died. The next call is number 1.
+    pub fn fail_from_call(&self, n: u32) {
+        self.calls_left.store(i64::from(n), Ordering::SeqCst);
+        self.goes_down.store(true, Ordering::SeqCst);
     }
 
     /// Loses the reply to the `n`-th commit from now: the commit takes effect and returns an error. The next commit is
@@ -107,6 +117,7 @@ impl FaultStore {
     fn call(&self) -> Result<(), StoreError> {
         match self.calls_left.fetch_sub(1, Ordering::SeqCst) {
             1 => Err(injected_error()),
+            ..=0 if self.goes_down.load(Ordering::SeqCst) => Err(injected_error()),
             _ if self.rng().fails() => Err(injected_error()),
             _ => Ok(()),
         }
@@ -164,6 +175,16 @@ impl RowTx for FaultTx {
     ) -> Result<(), StoreError> {
         self.store.call()?;
         self.inner.replace_many(table, rows).await
+    }
+
+    async fn lock(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.lock(table, key, visit).await
     }
 
     async fn update(

@@ -95,6 +95,23 @@ pub trait RowTx: Send {
         insert_or_read(self, table, rows, visit).await
     }
 
+    /// Locks the row with this key, if the engine has row locks, and passes it to the visitor. For concurrent units, the lock
+    /// is a change of the row. The default implementation only reads the row, for engines whose write units run one after the
+    /// other. Other engines override it, and wrappers pass the call on.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if a concurrent unit changed the row; the error of `visit`.
+    async fn lock(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let with_key = Filter::eq(table.key(), key.clone());
+        self.select(&Select::of(table).filter(with_key), visit)
+            .await
+    }
+
     /// Inserts the rows whose keys are free and returns their keys. The table has no unique index, and all keys differ.
     /// An engine on a network needs one round trip.
     ///
@@ -108,7 +125,7 @@ pub trait RowTx: Send {
         insert_free(self, table, rows).await
     }
 
-    /// Like [`RowTx::replace_many`], for rows that this unit has locked with [`RowTx::insert_or_lock`]. An engine on a
+    /// Like [`RowTx::replace_many`], for rows that this unit has locked. An engine on a
     /// network may queue the rows, as in [`RowTx::append`].
     ///
     /// # Errors

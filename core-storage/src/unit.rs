@@ -243,6 +243,17 @@ impl<R: Tabular> Repository<R> for RowUnit {
         Ok(stored)
     }
 
+    async fn lock(&mut self, key: &str) -> Result<Option<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        self.identity_map.evict::<R>(key);
+        let mut locked = Vec::with_capacity(1);
+        let mut visit = |row: &dyn ReadRow| push_decoded(&mut locked, row);
+        self.tx
+            .lock(R::TABLE, &Value::text(key), &mut visit)
+            .await?;
+        Ok(locked.pop())
+    }
+
     async fn insert_new(&mut self, records: Vec<R>) -> Result<BTreeSet<String>, StoreError> {
         self.ensure_active()?;
         let rows = records.iter().map(|record| row_of(record, 1)).collect();

@@ -8,6 +8,8 @@ mod architecture;
 mod cloudflare_sites;
 mod crash;
 #[cfg(unix)]
+mod customer_year;
+#[cfg(unix)]
 mod data_folder;
 mod deploys;
 mod device_login;

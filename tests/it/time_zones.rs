@@ -1,14 +1,12 @@
 //! The time zone of a server changes no invoice: billing computes in UTC.
 
 use std::process::Command;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server};
+use crate::world::{BillingServer, Call, PlatformMember};
 
 /// Zones with different days at the same instant, with and without daylight-saving time. That of Lord Howe changes the
 /// clock by half an hour.
@@ -36,9 +34,6 @@ const CHANGE_IN_NEW_YORK: &str = "2032-03-14T07:00:00.000Z";
 
 /// Clocks of Lord Howe are put back by half an hour.
 const CHANGE_ON_LORD_HOWE: &str = "2032-04-03T15:00:00.000Z";
-
-/// A time-out that only a hanging test reaches.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invoices_are_equal_in_every_time_zone() {
@@ -98,111 +93,45 @@ struct PlayedScript {
     documents: Vec<String>,
 }
 
-/// A server whose test clock the script moves.
-struct Billing {
-    server: Server,
-    _data: TempDir,
+/// Subscribes a new platform, whose trial ends at an instant. Returns the id of the platform.
+async fn subscribe(
+    billing: &BillingServer,
+    slug: &str,
+    interval: &str,
+    trial_ends_at: &str,
+) -> String {
+    let platform = PlatformMember::operating(&billing.server, slug)
+        .await
+        .platform;
+    let body = json!({ "platformId": platform, "tier": "starter", "interval": interval,
+        "paymentMethodId": "pm_card_visa", "billingEmail": "billing@example.org" });
+    let created = billing.post("/subscription", body, 201).await;
+    assert_eq!(created["status"], "trialing");
+    let subscription = created["id"].as_str().unwrap();
+    let path = format!("/operator/subscriptions/{subscription}/override");
+    let body = json!({ "trialEndsAt": trial_ends_at, "reason": "An exact anchor" });
+    let changed = billing.send(Call::post(path, &body).by(&Method::PATCH), 200);
+    assert_eq!(changed.await["anchor"], trial_ends_at);
+    platform
 }
 
-impl Billing {
-    async fn start(zone: &str) -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let environment = [
-            ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
-            ("RUST_LOG", "error".to_owned()),
-            ("TZ", zone.to_owned()),
-        ];
-        let arguments = ["--set", "settings.billing.test_clock=true"];
-        let server = Server::start_with(data.path(), &arguments, &environment).await;
-        Self {
-            server,
-            _data: data,
-        }
-    }
-
-    async fn send(&self, call: Call, status: u16) -> Value {
-        let answer = self.server.send("billing", call.bearer(SERVICE_KEY)).await;
-        answer.expect(status).json
-    }
-
-    async fn post(&self, path: &str, body: Value, status: u16) -> Value {
-        self.send(Call::post(path, &body), status).await
-    }
-
-    /// Moves the clock of billing, and waits until nothing is due any more.
-    async fn advance(&self, now: &str) {
-        let mut body = json!({ "now": now });
-        let done = async {
-            loop {
-                let ticked = self.post("/internal/billing/tick", body, 200).await;
-                if (&ticked["running"], &ticked["waiting"]) == (&json!(0), &json!(0)) {
-                    return;
-                }
-                body = json!({});
-            }
-        };
-        tokio::time::timeout(TIMEOUT, done).await.unwrap();
-    }
-
-    /// Subscribes a new platform, whose trial ends at an instant. Returns the id of the platform.
-    async fn subscribe(&self, slug: &str, interval: &str, trial_ends_at: &str) -> String {
-        let platform = PlatformMember::operating(&self.server, slug).await.platform;
-        let body = json!({ "platformId": platform, "tier": "starter", "interval": interval,
-            "paymentMethodId": "pm_card_visa", "billingEmail": "billing@example.org" });
-        let created = self.post("/subscription", body, 201).await;
-        assert_eq!(created["status"], "trialing");
-        let subscription = created["id"].as_str().unwrap();
-        let path = format!("/operator/subscriptions/{subscription}/override");
-        let body = json!({ "trialEndsAt": trial_ends_at, "reason": "An exact anchor" });
-        let changed = self.send(Call::post(path, &body).by(&Method::PATCH), 200);
-        assert_eq!(changed.await["anchor"], trial_ends_at);
-        platform
-    }
-
-    /// Moves the clock to an instant, and upgrades a platform as of that instant.
-    async fn upgrade(&self, platform: &str, tier: &str, at: &str) {
-        self.advance(at).await;
-        let body = json!({ "platformId": platform, "tier": tier, "prorationDate": at });
-        let changed = self.post("/subscription/change-tier", body, 200).await;
-        assert_eq!(changed["tier"], tier);
-    }
-
-    /// Returns the invoices of a platform, oldest first: as JSON, and as text in both forms.
-    async fn invoices(&self, platform: &str) -> Vec<(Value, [String; 2])> {
-        let list = format!("/invoices?platformId={platform}&limit=100");
-        let list = self.send(Call::get(list), 200).await;
-        let mut invoices = Vec::new();
-        for invoice in list["data"].as_array().unwrap().iter().rev() {
-            let path = format!("/invoices/{}", invoice["id"].as_str().unwrap());
-            let json = Call::get(&*path).bearer(SERVICE_KEY);
-            let json = self.server.send("billing", json).await.expect(200);
-            let page = Call::get(&*path).header("accept", "text/html");
-            let page = self.server.send("billing", page.bearer(SERVICE_KEY)).await;
-            let texts = [json.bytes, page.expect(200).bytes];
-            let texts = texts.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
-            invoices.push((json.json, texts));
-        }
-        invoices
-    }
+/// Moves the clock to an instant, and upgrades a platform as of that instant.
+async fn upgrade(billing: &BillingServer, platform: &str, tier: &str, at: &str) {
+    billing.advance(at).await;
+    let body = json!({ "platformId": platform, "tier": tier, "prorationDate": at });
+    let changed = billing.post("/subscription/change-tier", body, 200).await;
+    assert_eq!(changed["tier"], tier);
 }
 
 async fn play_script(zone: &str) -> PlayedScript {
     assert_zone_exists(zone);
-    let billing = Billing::start(zone).await;
+    let billing = BillingServer::start(&[("TZ", zone.to_owned())]).await;
     billing.advance(START).await;
-    let monthly = billing.subscribe("monthly", "month", ANCHOR_ON_31ST).await;
-    let yearly = billing
-        .subscribe("yearly", "year", ANCHOR_ON_LEAP_DAY)
-        .await;
-    let upgraded = billing
-        .subscribe("upgraded", "month", ANCHOR_OF_UPGRADES)
-        .await;
-    billing
-        .upgrade(&upgraded, "growth", CHANGE_IN_NEW_YORK)
-        .await;
-    billing
-        .upgrade(&upgraded, "scale", CHANGE_ON_LORD_HOWE)
-        .await;
+    let monthly = subscribe(&billing, "monthly", "month", ANCHOR_ON_31ST).await;
+    let yearly = subscribe(&billing, "yearly", "year", ANCHOR_ON_LEAP_DAY).await;
+    let upgraded = subscribe(&billing, "upgraded", "month", ANCHOR_OF_UPGRADES).await;
+    upgrade(&billing, &upgraded, "growth", CHANGE_IN_NEW_YORK).await;
+    upgrade(&billing, &upgraded, "scale", CHANGE_ON_LORD_HOWE).await;
     billing.advance("2032-08-15T00:00:00Z").await;
     for platform in [&monthly, &upgraded] {
         let body = json!({ "platformId": platform, "immediately": true });

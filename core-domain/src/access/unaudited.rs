@@ -67,6 +67,14 @@ pub(crate) async fn insert_or_lock<R: Persisted>(
     Ok(repository::<R>(uow).insert_or_lock(records).await?)
 }
 
+/// Locks a record until the unit ends, and returns it; see [`Repository::lock`].
+pub(crate) async fn lock<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    key: &str,
+) -> Result<Option<Stored<R>>> {
+    Ok(repository::<R>(uow).lock(key).await?)
+}
+
 /// Inserts the records whose keys are free and returns their keys; see [`Repository::insert_new`].
 pub(crate) async fn insert_new<R: Persisted>(
     uow: &mut dyn UnitOfWork,

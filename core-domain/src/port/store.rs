@@ -87,6 +87,14 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError::Retry`] if a concurrent unit inserted or changed one of the records.
     async fn insert_or_lock(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
 
+    /// Locks the record with this key until the unit ends, and returns it. Another unit that locks or changes it waits until
+    /// then. A unit of [`Mode::Write`] counts the lock as a change of the record: if it began earlier, it is run again.
+    /// Returns `None` if there is no such record.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if a concurrent unit has locked or changed the record and this unit cannot see that.
+    async fn lock(&mut self, key: &str) -> Result<Option<Stored<R>>, StoreError>;
+
     /// Inserts the records whose keys are free and returns their keys. Skips records whose keys are taken. The kind of
     /// record has no unique value but its key, and all keys differ.
     ///
@@ -94,7 +102,7 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError::Retry`] if a concurrent unit inserted one of the keys and this unit cannot see it.
     async fn insert_new(&mut self, records: Vec<R>) -> Result<BTreeSet<String>, StoreError>;
 
-    /// Replaces records that this unit has locked with [`Repository::insert_or_lock`]; see
+    /// Replaces records that this unit has locked with [`Repository::insert_or_lock`] or [`Repository::lock`]; see
     /// [`Repository::replace_many`]. A store on a network may delay the statement as in [`Repository::append_many`].
     ///
     /// # Errors
@@ -270,9 +278,9 @@ pub enum Mode {
     /// Reads and writes. On a store with several writers, each read sees the state that is committed when the read
     /// starts.
     ///
-    /// For units whose decisions and writes depend only on the version of the row that they change, on the lock of a
-    /// claim, or on a unique index. Such units do not fail because of the reads of other units. They are as atomic as
-    /// units of other modes.
+    /// For units whose decisions and writes depend only on the version of the row that they change, on a lock
+    /// ([`Repository::lock`]) that they take first, or on a unique index. Such units do not fail because of the
+    /// reads of other units. They are as atomic as units of other modes.
     ReadCommitted,
 }
 

@@ -75,8 +75,17 @@ pub(super) async fn write<T>(
     store: &Arc<dyn RowStore>,
     body: impl for<'t> Fn(&'t mut dyn RowTx) -> Work<'t, T>,
 ) -> Result<T, StoreError> {
+    write_in(Mode::Write, store, body).await
+}
+
+/// Like [`write`], in another mode that allows writes.
+pub(super) async fn write_in<T>(
+    mode: Mode,
+    store: &Arc<dyn RowStore>,
+    body: impl for<'t> Fn(&'t mut dyn RowTx) -> Work<'t, T>,
+) -> Result<T, StoreError> {
     for _ in 0..200 {
-        let mut tx = store.begin(Mode::Write).await?;
+        let mut tx = store.begin(mode).await?;
         let outcome = match body(tx.as_mut()).await {
             Ok(value) => tx.commit().await.map(|()| value),
             Err(error) => {

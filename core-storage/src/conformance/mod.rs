@@ -96,6 +96,7 @@ cases! {
     appends::rows_with_taken_keys_are_skipped_and_the_others_named,
     races::a_guarded_update_has_one_winner,
     races::a_quota_holds_under_write_skew,
+    races::a_quota_holds_under_the_lock_of_a_row,
     races::workers_claim_each_row_once,
     races::concurrent_inserts_of_one_value_have_one_winner,
     races::colliding_bulk_updates_lose_none,

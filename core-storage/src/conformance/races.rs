@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::fixture::{ITEMS, add, ids, item, of, read, rows_of, try_read, with, write};
+use super::fixture::{ITEMS, add, ids, item, of, read, rows_of, try_read, with, write, write_in};
 use crate::filter::Filter;
 use crate::row_store::{Replacement, RowStore};
 use crate::table::VERSION;
@@ -54,6 +55,48 @@ pub(super) async fn a_guarded_update_has_one_winner(store: Arc<dyn RowStore>) {
     }
     let winners: u64 = all(tasks).await.into_iter().sum();
     assert_eq!(winners, 1);
+}
+
+/// Units of both modes exclude each other by the lock of one row.
+pub(super) async fn a_quota_holds_under_the_lock_of_a_row(store: Arc<dyn RowStore>) {
+    const QUOTA: u64 = 3;
+    add(&store, vec![item("holder", "1", 0)]).await;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let store = store.clone();
+        let mode = match task % 2 {
+            0 => Mode::ReadCommitted,
+            _ => Mode::Write,
+        };
+        tasks.spawn(async move {
+            write_in(mode, &store, |tx| {
+                Box::pin(async move {
+                    let mut locked = 0;
+                    let mut visit = |_: &dyn ReadRow| {
+                        locked += 1;
+                        Ok(())
+                    };
+                    tx.lock(&ITEMS, &Value::text("holder-1"), &mut visit)
+                        .await?;
+                    assert_eq!(locked, 1);
+                    let of_quota = Filter::eq("platform_id", "locked");
+                    let used = tx.count(&ITEMS, &of_quota).await?;
+                    if used >= QUOTA {
+                        return Ok(0);
+                    }
+                    tokio::task::yield_now().await;
+                    let id = task.to_string();
+                    tx.insert(&ITEMS, item("locked", &id, 0)).await?;
+                    Ok(1)
+                })
+            })
+            .await
+        });
+    }
+    let added: u64 = all(tasks).await.into_iter().sum();
+    assert_eq!(added, QUOTA);
+    let holder = read(&store, &of("holder")).await;
+    assert_eq!(holder, [item("holder", "1", 0)]);
 }
 
 pub(super) async fn a_quota_holds_under_write_skew(store: Arc<dyn RowStore>) {

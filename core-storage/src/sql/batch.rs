@@ -48,6 +48,15 @@ pub(super) fn or_lock(w: &mut StatementWriter<'_>, table: &Table) {
     w.sql(" RETURNING ").columns(table, "");
 }
 
+/// Writes an update that changes nothing but locks the row with a key, and returns it.
+pub(super) fn lock<'q>(w: &mut StatementWriter<'q>, table: &Table, key: &'q Value) {
+    w.sql("UPDATE ").name(table.name).sql(" SET ");
+    w.name(VERSION).sql(" = ").name(VERSION).sql(" WHERE ");
+    w.name(table.key()).sql(" = ");
+    w.value(Type::Text, key.as_ref());
+    w.sql(" RETURNING ").columns(table, "");
+}
+
 /// Writes an update of these columns in rows that are identified by key and version.
 pub(super) fn replace_rows<'q>(
     w: &mut StatementWriter<'q>,

@@ -216,6 +216,20 @@ impl<E: Executor> RowTx for SqlTx<E> {
         insert_or_read(self, table, rows, visit).await
     }
 
+    async fn lock(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.flush_of(table).await?;
+        if self.dialect.has_arrays() {
+            return self.lock_row(table, key, visit).await;
+        }
+        let with_key = Select::of(table).filter(Filter::eq(table.key(), key.clone()));
+        self.select_rows(&with_key, false, visit).await
+    }
+
     async fn insert_new(
         &mut self,
         table: &'static Table,

@@ -193,6 +193,17 @@ impl<E: Executor> SqlTx<E> {
         .await
     }
 
+    /// Locks the row with a key, if there is one.
+    pub(super) async fn lock_row(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.fetch_changed(table, table.columns, |w| batch::lock(w, table, key), visit)
+            .await
+    }
+
     /// Inserts the rows that have no conflict, row by row on a database without arrays. Returns their keys.
     pub(super) async fn insert_free(
         &mut self,

@@ -59,10 +59,6 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the journal is a history of its own; the invoices and credits behind its entries are audited",
     ),
     (
-        "billing/card_notice.rs",
-        "the time of the next notice, which the mail makes visible",
-    ),
-    (
         "billing/charge.rs",
         "attempts and ids at the provider; the outcome has entries of the invoice and the subscription",
     ),

@@ -1,6 +1,7 @@
 //! The environment of these tests: a store, a clock that tests control, a provider and workers; the commands of
 //! operators; and suites, servers, and calls to them.
 
+mod billing;
 mod call;
 mod engine;
 mod kinds;
@@ -24,6 +25,7 @@ use core_domain::testing::{ManualClock, MemoryBlobs, SeededEntropy};
 use core_domain::use_case::provisioning::{self, Kinds, NoSupervisor, Outcome, Worker};
 use core_testkit::OpenStore;
 
+pub(crate) use billing::BillingServer;
 pub(crate) use call::Call;
 pub(crate) use core_testkit::{Backend, JobCommand};
 pub(crate) use engine::{Engine, FaultyEngine, lane, platform};

@@ -1,7 +1,7 @@
 //! `billing.advance`: makes everything that is due for a customer, in the order of time. Each change is dated at the
 //! instant at which it was due, so a late run has the same result as runs in time.
 //!
-//! Every change is one unit of work, which the versions of its records guard. The keys of charges are derived from
+//! Every change is one unit of work, during which the customer is locked. The keys of charges are derived from
 //! stored attempts. So the job can be interrupted anywhere and run again.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::kernel::{
     Code, Context, CustomerId, Entropy, Error, InvoiceId, PaymentAttemptId, PlatformId, Result,
     Stored, Timestamp, Unowned,
 };
-use crate::port::{Mode, Store, UnitOfWork, transact};
+use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{JobStatus, LaneKey};
 use crate::use_case::provisioning::{
     JobInput, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
@@ -197,9 +197,13 @@ impl JobStep<Advance> for Changes {
         };
         let mut changes = 0;
         loop {
-            customer.settle_attempts().await?;
-            let Some(due) = customer.first_due().await? else {
-                return Ok(AdvanceOutput { changes });
+            let due = match customer.next().await? {
+                Next::Settle(attempt) => {
+                    customer.run(&attempt).await?;
+                    continue;
+                }
+                Next::Make(due) => due,
+                Next::Nothing => return Ok(AdvanceOutput { changes }),
             };
             if changes > 0 {
                 cx.guard().await?;
@@ -217,6 +221,16 @@ impl JobStep<Advance> for Changes {
     }
 }
 
+/// The next action for a customer.
+enum Next {
+    /// Finds out the outcome of a charge.
+    Settle(PaymentAttemptId),
+    /// Makes a change.
+    Make(Due),
+    /// Nothing is due.
+    Nothing,
+}
+
 /// A customer whose due changes are being made.
 struct Advancing<'a> {
     cx: Context,
@@ -226,18 +240,23 @@ struct Advancing<'a> {
 }
 
 impl Advancing<'_> {
-    /// Finds out the outcome of the charges whose outcome is open. Until then, nothing else is changed.
-    async fn settle_attempts(&self) -> Result<(), StepError> {
+    /// Finds what to do next. While the outcome of a charge is open, nothing else is changed.
+    async fn next(&self) -> Result<Next, StepError> {
         let mut uow = self.store.begin(Mode::Read).await?;
-        let open = PaymentAttemptQuery::OpenOfCustomer(self.customer.clone());
-        let open = unowned_records::<PaymentAttempt>(uow.as_mut())
-            .first(&open)
-            .await;
+        let next = self.find_next(uow.as_mut()).await;
         uow.rollback().await;
-        match open? {
-            Some(attempt) => self.run(&attempt.id).await,
-            None => Ok(()),
+        Ok(next?)
+    }
+
+    async fn find_next(&self, uow: &mut dyn UnitOfWork) -> Result<Next> {
+        let open = PaymentAttemptQuery::OpenOfCustomer(self.customer.clone());
+        let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
+        if let Some(attempt) = open {
+            return Ok(Next::Settle(attempt.id.clone()));
         }
+        let now = self.billing.now(uow).await?;
+        let due = due::first_of(uow, self.customer, now).await?;
+        Ok(due.map_or(Next::Nothing, Next::Make))
     }
 
     async fn run(&self, attempt: &PaymentAttemptId) -> Result<(), StepError> {
@@ -265,36 +284,27 @@ impl Advancing<'_> {
         Ok(job_failure::step_error(failure, now, age))
     }
 
-    async fn first_due(&self) -> Result<Option<Due>, StepError> {
-        let mut uow = self.store.begin(Mode::Read).await?;
-        let now = self.billing.now(uow.as_mut()).await?;
-        let due = due::first_of(uow.as_mut(), self.customer, now).await;
-        uow.rollback().await;
-        Ok(due?)
-    }
-
     /// Makes one change.
     async fn make(&self, due: &Due) -> Result<(), StepError> {
         if let DueItem::Invoice(invoice) = &due.item {
             return self.collect(invoice, due.at).await;
         }
-        let changed = transact(self.store, |uow, _| {
+        let changed = transact_in(Mode::ReadCommitted, self.store, |uow, _| {
             Box::pin(async move {
                 let (cx, billing) = (&self.cx, self.billing);
+                let book = CustomerBook::open(uow, self.customer, due.at).await?;
                 match &due.item {
-                    DueItem::Credit(credit) => credit::expire(cx, uow, credit, due.at).await,
+                    DueItem::Credit(credit) => credit::expire(cx, uow, credit, book).await,
                     DueItem::Operation(invoice) => {
-                        payment::discard(cx, uow, billing, invoice, due.at).await
+                        payment::discard(cx, uow, billing, invoice, book).await
                     }
                     DueItem::Subscription(subscription) => {
-                        boundary::pass(cx, uow, billing, subscription, due.at).await
+                        boundary::pass(cx, uow, billing, subscription, book).await
                     }
                     DueItem::Usage(period) => {
-                        usage_invoice::pass(cx, uow, billing, period, due.at).await
+                        usage_invoice::pass(cx, uow, billing, period, due.at, Some(book)).await
                     }
-                    DueItem::Card => {
-                        card_notice::tell(cx, uow, billing, self.customer, due.at).await
-                    }
+                    DueItem::Card => card_notice::tell(cx, uow, billing, book).await,
                     DueItem::Invoice(_) => Ok(()),
                 }
             })
@@ -317,7 +327,7 @@ impl Advancing<'_> {
 
     /// Charges a due invoice.
     async fn collect(&self, invoice: &InvoiceId, at: Timestamp) -> Result<(), StepError> {
-        let planned = transact(self.store, |uow, _| {
+        let planned = transact_in(Mode::ReadCommitted, self.store, |uow, _| {
             Box::pin(async move { self.plan(uow, invoice, at).await })
         });
         match planned.await? {
@@ -334,11 +344,11 @@ impl Advancing<'_> {
         at: Timestamp,
     ) -> Result<Option<PaymentAttemptId>> {
         let (cx, billing) = (&self.cx, self.billing);
+        let book = CustomerBook::open(uow, self.customer, at).await?;
         let invoice = invoice_state::load(uow, invoice).await?;
         if invoice.status != InvoiceStatus::Open || invoice.due_at != Some(at) {
             return Ok(None);
         }
-        let book = CustomerBook::open(uow, &invoice.customer_id, at).await?;
         let method = match &invoice.subscription_id {
             Some(id) => {
                 let subscription = subscription_state::find(uow, id).await?;
@@ -347,14 +357,14 @@ impl Advancing<'_> {
             None => book.customer.default_payment_method_id.clone(),
         };
         let Some(method) = method else {
-            payment::fail_without_method(cx, uow, billing, invoice, at).await?;
+            payment::fail_without_method(cx, uow, billing, invoice, book).await?;
             return Ok(None);
         };
         let last = last_attempt(uow, &invoice).await?;
         let is_refused =
             |last: &Stored<PaymentAttempt>| last.is_hard && last.payment_method_id == method;
         if last.as_ref().is_some_and(is_refused) {
-            payment::stop_collection(cx, uow, billing, &invoice, at).await?;
+            payment::stop_collection(cx, uow, billing, &invoice, book).await?;
             return Ok(None);
         }
         // After an outage, the attempt is dated when it is made.

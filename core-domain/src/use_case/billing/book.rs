@@ -1,9 +1,15 @@
 //! The accounts of one customer during a unit of work. Balance and credits of a customer change only by entries of the
 //! journal.
+//!
+//! A unit that changes the billing of a customer opens the book, which locks the customer until the unit ends. So these
+//! units run one after the other for a customer, also those of [`Mode::ReadCommitted`](crate::port::Mode). Such a unit
+//! opens the book before it reads the records that it decides by.
 
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{Account, Customer, Entry, JournalEntry, JournalEntryQuery};
-use crate::kernel::{Context, CustomerId, JournalEntryId, Result, Stored, Timestamp};
+use crate::kernel::{
+    Context, CustomerId, Error, JournalEntryId, Record, Result, Stored, Timestamp,
+};
 use crate::port::UnitOfWork;
 
 /// The most entries that one record has.
@@ -22,7 +28,7 @@ pub(super) struct CustomerBook {
 
 impl CustomerBook {
     /// Opens the accounts of a customer, for changes at an instant. It is now, or the earlier instant at which the change
-    /// was due.
+    /// was due. Waits until no other unit has the book of this customer open.
     ///
     /// # Errors
     /// `NOT_FOUND` if there is no such customer.
@@ -31,13 +37,30 @@ impl CustomerBook {
         customer: &CustomerId,
         now: Timestamp,
     ) -> Result<Self> {
+        let seen = unaudited::lock::<Customer>(uow, customer.as_str()).await?;
+        Ok(Self::of(seen.ok_or(Error::NotFound(Customer::KIND))?, now))
+    }
+
+    /// Returns the accounts of a customer for a preview. They are not locked, and must not be stored.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if there is no such customer.
+    pub(super) async fn read(
+        uow: &mut dyn UnitOfWork,
+        customer: &CustomerId,
+        now: Timestamp,
+    ) -> Result<Self> {
         let seen = unowned_records::<Customer>(uow).get(customer).await?;
-        Ok(Self {
+        Ok(Self::of(seen, now))
+    }
+
+    fn of(seen: Stored<Customer>, now: Timestamp) -> Self {
+        Self {
             customer: seen.edit(),
             seen,
             entries: Vec::new(),
             now,
-        })
+        }
     }
 
     /// Adds an entry about a record. An entry without postings is left out.
@@ -61,7 +84,7 @@ impl CustomerBook {
     /// Stores the entries and the customer. The changes that cause the entries have audit entries of their own.
     ///
     /// # Errors
-    /// `CONFLICT` if a concurrent unit has changed the customer; the unit is then run again.
+    /// Only those of the store.
     pub(super) async fn store(mut self, uow: &mut dyn UnitOfWork) -> Result<Stored<Customer>> {
         if !self.entries.is_empty() {
             unaudited::append_many(uow, self.entries).await?;
@@ -71,7 +94,7 @@ impl CustomerBook {
         }
         self.customer.updated_at = self.now;
         let changed = vec![(self.seen.clone(), self.customer)];
-        let stored = unaudited::replace_many(uow, changed).await?;
+        let stored = unaudited::replace_locked(uow, changed).await?;
         Ok(stored.into_iter().next().unwrap_or(self.seen))
     }
 }

@@ -15,7 +15,7 @@ use crate::billing::{
 use crate::kernel::{Context, Result, Stored, SubscriptionId, Timestamp};
 use crate::port::UnitOfWork;
 
-/// Makes the change of a subscription that is due at an instant. Does nothing if it has been made.
+/// Makes the change of a subscription that is due at the instant of the book. Does nothing if it has been made.
 ///
 /// # Errors
 /// `OPERATION_IN_PROGRESS` if the outcome of a charge is open.
@@ -24,15 +24,18 @@ pub(super) async fn pass(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     id: &SubscriptionId,
-    at: Timestamp,
+    mut book: CustomerBook,
 ) -> Result<()> {
+    let at = book.now;
     let is_due = |seen: &Stored<Subscription>| seen.due_at == Some(at);
     let Some(mut seen) = subscription_state::find(uow, id).await?.filter(is_due) else {
         return Ok(());
     };
     // A change that was not paid by the end of the period is not made.
     if let Some(open) = operation::open_of(uow, id).await? {
-        payment::discard(cx, uow, billing, &open.invoice_id, at).await?;
+        let customer = book.customer.id.clone();
+        payment::discard(cx, uow, billing, &open.invoice_id, book).await?;
+        book = CustomerBook::open(uow, &customer, at).await?;
         match subscription_state::find(uow, id).await?.filter(is_due) {
             Some(changed) => seen = changed,
             None => return Ok(()),
@@ -44,7 +47,6 @@ pub(super) async fn pass(
         scope: SystemScope::new(),
         seen,
     };
-    let book = CustomerBook::open(uow, &boundary.seen.customer_id, at).await?;
     boundary.pass(uow, book).await
 }
 

@@ -3,35 +3,34 @@
 use super::Billing;
 use super::book::CustomerBook;
 use super::news::{self, News};
-use crate::access::{unaudited, unowned_records};
-use crate::billing::{Customer, Subscription, SubscriptionQuery};
-use crate::kernel::{Context, CustomerId, Result, Timestamp};
+use crate::access::unowned_records;
+use crate::billing::{Subscription, SubscriptionQuery};
+use crate::kernel::{Context, CustomerId, Result};
 use crate::port::UnitOfWork;
 
 /// The most subscriptions of a customer that are looked at.
 const MAX_SUBSCRIPTIONS: u32 = 100;
 
-/// Tells a customer that the default card expires. Does nothing if that was done, or no subscription needs the card.
+/// Tells the customer of the book that the default card expires. Does nothing if that was done, or no subscription needs
+/// the card.
 pub(super) async fn tell(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
-    customer: &CustomerId,
-    at: Timestamp,
+    mut book: CustomerBook,
 ) -> Result<()> {
-    let seen = unowned_records::<Customer>(uow).get(customer).await?;
-    if seen.card_notice_at != Some(at) {
+    let customer = &mut book.customer;
+    if customer.card_notice_at != Some(book.now) {
         return Ok(());
     }
-    let mut next = seen.edit();
-    next.card_notice_at = None;
-    let seen = unaudited::replace(uow, &seen, next).await?;
-    match &seen.default_card {
-        Some(card) if has_subscription(uow, customer).await? => {
-            news::tell(cx, uow, billing, &seen, News::CardExpires(card)).await
-        }
-        _ => Ok(()),
+    customer.card_notice_at = None;
+    if let Some(card) = &customer.default_card
+        && has_subscription(uow, &customer.id).await?
+    {
+        news::tell(cx, uow, billing, customer, News::CardExpires(card)).await?;
     }
+    book.store(uow).await?;
+    Ok(())
 }
 
 /// Plans the notice again for a customer without a subscription, whose card was not needed when the notice was due. Call it

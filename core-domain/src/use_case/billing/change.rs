@@ -164,7 +164,7 @@ pub async fn preview(
         true => Some(quote(cx, uow, billing, &seen, &target, &change).await?),
         false => None,
     };
-    let book = CustomerBook::open(uow, &seen.customer_id, now).await?;
+    let book = CustomerBook::read(uow, &seen.customer_id, now).await?;
     let (credit, charge, restarts) = quote.as_ref().map_or((0, 0, false), |quote| {
         (quote.credit, quote.charge, quote.restarts_period)
     });

@@ -3,6 +3,7 @@
 //! stored records.
 
 use super::Billing;
+use super::book::CustomerBook;
 use super::closing;
 use super::invoice_state;
 use super::operation;
@@ -22,7 +23,7 @@ use crate::kernel::{
 };
 use crate::port::{
     CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, PushedInvoice, PushedLine, Store,
-    UnitOfWork, transact,
+    UnitOfWork, transact_in,
 };
 
 /// The outcome of a charge, for the caller.
@@ -68,7 +69,7 @@ impl Charge {
 }
 
 /// Stores an attempt to charge an open invoice to a payment method, dated at an instant of billing. Run it with [`run`]
-/// after the commit.
+/// after the commit. The book of the customer must be open, so that the invoice is not cancelled at the same time.
 ///
 /// # Errors
 /// `OPERATION_IN_PROGRESS` if the outcome of another attempt is open.
@@ -231,14 +232,15 @@ enum SendOutcome {
     Now(Box<SentAttempt>),
 }
 
-/// Records that the provider is being called.
+/// Records that the provider is being called. An invoice with an open attempt does not change, so only the version of the
+/// attempt decides.
 async fn send(
     cx: &Context,
     store: &dyn Store,
     billing: &Billing,
     attempt: &PaymentAttemptId,
 ) -> Result<SendOutcome> {
-    transact(store, |uow, _| {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
             if let Some(charge) = charge_of(&seen) {
@@ -370,7 +372,7 @@ fn pushed_invoice(invoice: &Invoice, customer: String) -> Result<PushedInvoice> 
 
 /// Stores the id of an invoice at the provider.
 async fn store_provider_id(store: &dyn Store, invoice: &InvoiceId, id: &str) -> Result<()> {
-    transact(store, |uow, _| {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let seen = invoice_state::load(uow, invoice).await?;
             let mut next = seen.edit();
@@ -391,7 +393,7 @@ async fn finish(
     outcome: &Outcome,
 ) -> Result<Charge> {
     let id = &sent.attempt.id;
-    let invoice = transact(store, |uow, _| {
+    let invoice = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let seen = unowned_records::<PaymentAttempt>(uow).get(id).await?;
             if charge_of(&seen).is_none() {
@@ -418,7 +420,7 @@ async fn finish(
 
 /// Records that the outcome of an attempt is unknown.
 async fn lose(store: &dyn Store, attempt: &PaymentAttemptId) -> Result<()> {
-    transact(store, |uow, _| {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
             if seen.status != AttemptStatus::Sent {
@@ -446,19 +448,29 @@ pub(super) async fn charge(
     invoice: &InvoiceId,
     method: &str,
 ) -> Result<Charge> {
-    let attempt = transact(store, |uow, _| {
+    let attempt = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
+            let now = billing.now(uow).await?;
+            open_book_of(uow, invoice, now).await?;
             let open = PaymentAttemptQuery::OpenOf(invoice.clone());
             if let Some(open) = unowned_records::<PaymentAttempt>(uow).first(&open).await? {
                 return Ok(open);
             }
             let invoice = invoice_state::load(uow, invoice).await?;
-            let now = billing.now(uow).await?;
             plan(cx, uow, &invoice, method, now).await
         })
     })
     .await?;
     run(cx, store, billing, &attempt.id).await
+}
+
+async fn open_book_of(
+    uow: &mut dyn UnitOfWork,
+    invoice: &InvoiceId,
+    now: Timestamp,
+) -> Result<CustomerBook> {
+    let invoice = invoice_state::load(uow, invoice).await?;
+    CustomerBook::open(uow, &invoice.customer_id, now).await
 }
 
 /// Undoes the operation of an invoice that was never charged.
@@ -468,10 +480,11 @@ pub(super) async fn discard(
     billing: &Billing,
     invoice: &InvoiceId,
 ) -> Result<()> {
-    transact(store, |uow, _| {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = billing.now(uow).await?;
-            payment::discard(cx, uow, billing, invoice, now).await
+            let book = open_book_of(uow, invoice, now).await?;
+            payment::discard(cx, uow, billing, invoice, book).await
         })
     })
     .await

@@ -107,18 +107,17 @@ pub(super) async fn apply(
     Ok(applied)
 }
 
-/// Ends a credit that expires at an instant. Does nothing if it has ended.
+/// Ends a credit that expires at the instant of the book. Does nothing if it has ended.
 pub(super) async fn expire(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     id: &CreditGrantId,
-    at: Timestamp,
+    mut book: CustomerBook,
 ) -> Result<()> {
     let seen = unowned_records::<CreditGrant>(uow).get(id).await?;
-    if seen.status != CreditStatus::Active || seen.expires_at != Some(at) {
+    if seen.status != CreditStatus::Active || seen.expires_at != Some(book.now) {
         return Ok(());
     }
-    let mut book = CustomerBook::open(uow, &seen.customer_id, at).await?;
     let entry = Entry::credit_ended(seen.category.source(), seen.remaining()?);
     book.post(cx, &entry, seen.id.as_str());
     book.store(uow).await?;

@@ -148,7 +148,8 @@ async fn end_of(
     };
     let now = billing.now(uow).await?;
     if let Some(open) = operation::open_of(uow, &seen.id).await? {
-        payment::discard(cx, uow, billing, &open.invoice_id, now).await?;
+        let book = CustomerBook::open(uow, &seen.customer_id, now).await?;
+        payment::discard(cx, uow, billing, &open.invoice_id, book).await?;
     }
     let Some(seen) = live_of(uow, platform).await? else {
         return Ok(());

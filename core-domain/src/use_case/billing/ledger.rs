@@ -17,9 +17,10 @@ use crate::kernel::{
     Entropy, Error, Result, Secret, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
 };
 use crate::port::{
-    Cause, Close, CollectOutcome, Decline, InvoiceReference, Mode, OpKey, PayingCustomer, Payments,
-    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
-    ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, transact,
+    Cause, Close, CollectOutcome, Decline, Env, InvoiceReference, Mode, OpKey, PayingCustomer,
+    Payments, PaymentsError, Persisted, ProviderEvent, ProviderInvoice, ProviderMethod,
+    ProviderRefund, ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, Work,
+    transact_in,
 };
 use crate::use_case::shared::remove_first;
 
@@ -63,6 +64,16 @@ impl Ledger {
     async fn begin(&self) -> Result<Box<dyn UnitOfWork>, PaymentsError> {
         let uow = self.store.begin(Mode::Read).await;
         uow.map_err(|error| unavailable(error.into()))
+    }
+
+    /// Runs a unit of work. The version of a row or a unique key decides each of them.
+    async fn transact<'env, T, F>(&self, body: F) -> Result<T>
+    where
+        F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T>
+            + Send
+            + Sync,
+    {
+        transact_in(Mode::ReadCommitted, self.store.as_ref(), body).await
     }
 
     /// Returns the payment method with an id: a stored one, or the one that stands for a test card.
@@ -182,7 +193,7 @@ impl Payments for Ledger {
             "{id}_secret_{}",
             secret_token(self.entropy.as_ref(), TOKEN_LENGTH)
         );
-        let created = transact(self.store.as_ref(), |uow, _| {
+        let created = self.transact(|uow, _| {
             Box::pin(async move { store_intent(uow, id, client_secret, customer).await })
         });
         created.await.map_err(unavailable)?;
@@ -224,7 +235,7 @@ impl Payments for Ledger {
             return Err(PaymentsError::Declined(refusal));
         }
         let id = &id_of("pm", key);
-        let attached = transact(self.store.as_ref(), |uow, _| {
+        let attached = self.transact(|uow, _| {
             Box::pin(async move { store_method(uow, id, card, customer).await })
         });
         let attached = attached.await.map_err(unavailable)?;
@@ -232,7 +243,7 @@ impl Payments for Ledger {
     }
 
     async fn detach(&self, _: &OpKey, method: &str) -> Result<ProviderMethod, PaymentsError> {
-        let detached = transact(self.store.as_ref(), |uow, _| {
+        let detached = self.transact(|uow, _| {
             Box::pin(async move {
                 let seen = unowned_records::<LedgerMethod>(uow).get(method).await?;
                 let mut next = seen.edit();
@@ -268,9 +279,8 @@ impl Payments for Ledger {
                 "the lines of the invoice do not add up to the amount due".to_owned(),
             ));
         }
-        let pushed = transact(self.store.as_ref(), |uow, _| {
-            Box::pin(async move { store_invoice(uow, invoice).await })
-        });
+        let pushed =
+            self.transact(|uow, _| Box::pin(async move { store_invoice(uow, invoice).await }));
         let pushed = pushed.await.map_err(unavailable)?;
         Ok(to_invoice(&pushed, None))
     }
@@ -282,7 +292,7 @@ impl Payments for Ledger {
         method: &str,
     ) -> Result<CollectOutcome, PaymentsError> {
         self.ensure_enabled()?;
-        let charged = transact(self.store.as_ref(), |uow, _| {
+        let charged = self.transact(|uow, _| {
             Box::pin(async move { store_charge(uow, key, provider_invoice, method).await })
         });
         match charged.await {
@@ -306,7 +316,7 @@ impl Payments for Ledger {
             Close::Uncollectible => LedgerInvoiceStatus::Uncollectible,
             Close::PaidOutOfBand => LedgerInvoiceStatus::Paid,
         };
-        let closed = transact(self.store.as_ref(), |uow, _| {
+        let closed = self.transact(|uow, _| {
             Box::pin(async move {
                 let seen = unowned_records::<LedgerInvoice>(uow)
                     .get(provider_invoice)
@@ -418,6 +428,16 @@ pub async fn remove_expired_intents(uow: &mut dyn UnitOfWork, limit: u32) -> Res
     remove_first::<LedgerSetupIntent>(uow, &expired, limit).await
 }
 
+/// Inserts a record whose key is derived from the request. If a concurrent unit for the same request has inserted it, the
+/// unit runs again and finds it.
+async fn insert_once<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) -> Result<Stored<R>> {
+    let inserted = unaudited::insert(uow, record).await;
+    inserted.map_err(|error| match error {
+        Error::Store(error) => Error::Store(error.conflict_as_retry()),
+        error => error,
+    })
+}
+
 /// Returns the digest under which the secret of a setup intent is stored.
 pub(super) fn secret_hash(client_secret: &str) -> String {
     hex(&Sha256::digest(client_secret))
@@ -445,7 +465,7 @@ async fn store_intent(
         method_id: None,
         created_at: uow.now().await?,
     };
-    unaudited::insert(uow, intent).await?;
+    insert_once(uow, intent).await?;
     Ok(())
 }
 
@@ -464,7 +484,7 @@ async fn store_method(
         customer: Some(customer.to_owned()),
         created_at: uow.now().await?,
     };
-    unaudited::insert(uow, method).await
+    insert_once(uow, method).await
 }
 
 async fn store_invoice(
@@ -485,7 +505,7 @@ async fn store_invoice(
         status: LedgerInvoiceStatus::Open,
         created_at: uow.now().await?,
     };
-    unaudited::insert(uow, pushed).await
+    insert_once(uow, pushed).await
 }
 
 /// Charges an open invoice once for a key.
@@ -524,6 +544,6 @@ async fn store_charge(
         outcome,
         created_at: uow.now().await?,
     };
-    unaudited::insert(uow, charge).await?;
+    insert_once(uow, charge).await?;
     Ok(outcome)
 }

@@ -44,6 +44,12 @@ pub(super) async fn record(
         Outcome::ActionRequired => AttemptEvent::RequireAction,
         Outcome::NotExecuted => AttemptEvent::Skip,
     };
+    // A charge that the customer has confirmed is dated when that is known.
+    let at = match attempt.status {
+        AttemptStatus::ActionRequired => billing.now(uow).await?,
+        _ => attempt.created_at,
+    };
+    let book = CustomerBook::open(uow, &attempt.customer_id, at).await?;
     let mut next = attempt.edit();
     next.status = event.next(attempt.status)?;
     next.updated_at = uow.now().await?;
@@ -53,12 +59,7 @@ pub(super) async fn record(
     }
     unaudited::replace(uow, attempt, next).await?;
     let invoice = invoice_state::load(uow, &attempt.invoice_id).await?;
-    // A charge that the customer has confirmed is dated when that is known.
-    let at = match attempt.status {
-        AttemptStatus::ActionRequired => billing.now(uow).await?,
-        _ => attempt.created_at,
-    };
-    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, book).await?;
     match outcome {
         Outcome::Paid => payment.succeed(uow).await?,
         Outcome::Declined(decline) => payment.fail(uow, decline).await?,
@@ -75,14 +76,14 @@ pub(super) async fn fail_without_method(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     invoice: Stored<Invoice>,
-    at: Timestamp,
+    book: CustomerBook,
 ) -> Result<()> {
     let decline = Decline {
         error_code: NO_PAYMENT_METHOD.to_owned(),
         decline_code: None,
         is_hard: false,
     };
-    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, book).await?;
     payment.fail(uow, &decline).await?;
     payment.book.store(uow).await?;
     Ok(())
@@ -94,10 +95,10 @@ pub(super) async fn stop_collection(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     invoice: &Stored<Invoice>,
-    at: Timestamp,
+    book: CustomerBook,
 ) -> Result<()> {
     let invoice = invoice_state::stop_collection(uow, invoice).await?;
-    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, book).await?;
     payment.give_up(uow).await?;
     payment.book.store(uow).await?;
     Ok(())
@@ -109,13 +110,13 @@ pub(super) async fn discard(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     invoice: &InvoiceId,
-    at: Timestamp,
+    book: CustomerBook,
 ) -> Result<()> {
     let invoice = invoice_state::load(uow, invoice).await?;
     if invoice_state::has_open_attempt(uow, &invoice.id).await? {
         return Ok(());
     }
-    let mut payment = Payment::open(cx, uow, billing, invoice, at).await?;
+    let mut payment = Payment::open(cx, uow, billing, invoice, book).await?;
     payment.skip(uow).await?;
     payment.book.store(uow).await?;
     Ok(())
@@ -192,7 +193,7 @@ impl<'a> Payment<'a> {
         uow: &mut dyn UnitOfWork,
         billing: &'a Billing,
         invoice: Stored<Invoice>,
-        now: Timestamp,
+        book: CustomerBook,
     ) -> Result<Self> {
         let subscription = match &invoice.subscription_id {
             Some(id) => subscription_state::find(uow, id).await?,
@@ -209,7 +210,7 @@ impl<'a> Payment<'a> {
             cx,
             scope: SystemScope::new(),
             billing,
-            book: CustomerBook::open(uow, &invoice.customer_id, now).await?,
+            book,
             invoice,
             subscription,
             operation: operation.filter(is_open),

@@ -34,7 +34,7 @@ pub async fn close_usage(cx: &Context, store: &dyn Store, billing: &Billing) -> 
         for period in of_no_customer {
             while let Some(at) = due_at(store, &period.id, by).await? {
                 transact(store, |uow, _| {
-                    Box::pin(async move { pass(cx, uow, billing, &period.id, at).await })
+                    Box::pin(async move { pass(cx, uow, billing, &period.id, at, None).await })
                 })
                 .await?;
                 passed += 1;
@@ -58,14 +58,15 @@ async fn due_at(
     Ok(due_at.filter(|at| *at <= by))
 }
 
-/// Makes the change of a period that is due at an instant: an open one ends, and one that collects events is priced and
-/// invoiced. Does nothing if the change was made.
+/// Makes the change of a period that is due at an instant: an open one ends, and one that collects events is priced. Its
+/// usage is invoiced to the customer of the book, if there is one. Does nothing if the change was made.
 pub(super) async fn pass(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     period: &UsagePeriodId,
     at: Timestamp,
+    book: Option<CustomerBook>,
 ) -> Result<()> {
     let seen = unowned_records::<UsagePeriod>(uow).find(period).await?;
     let Some(seen) = seen.filter(|seen| seen.due_at == Some(at)) else {
@@ -73,7 +74,7 @@ pub(super) async fn pass(
     };
     match seen.status {
         UsagePeriodStatus::Open => usage_period::end(uow, &seen).await,
-        UsagePeriodStatus::Collecting => close(cx, uow, billing, &seen).await,
+        UsagePeriodStatus::Collecting => close(cx, uow, billing, &seen, book).await,
         UsagePeriodStatus::Closed => Ok(()),
     }
 }
@@ -84,17 +85,16 @@ async fn close(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     seen: &Stored<UsagePeriod>,
+    book: Option<CustomerBook>,
 ) -> Result<()> {
     let closed = usage_period::close(uow, billing, seen).await?;
-    let at = closed.closes_at;
     let subscription = match &closed.subscription_id {
         Some(id) => subscription_state::find(uow, id).await?,
         None => None,
     };
-    let Some(subscription) = subscription else {
+    let Some((mut book, subscription)) = book.zip(subscription) else {
         return Ok(());
     };
-    let mut book = CustomerBook::open(uow, &subscription.customer_id, at).await?;
     invoice(cx, uow, billing, &mut book, &subscription).await?;
     book.store(uow).await?;
     Ok(())

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::Context;
+use core_domain::billing::{LedgerCharge, LedgerChargeQuery, LedgerOutcome};
+use core_domain::kernel::{Context, InvoiceId};
 use core_domain::use_case::billing::{Billing, recovery};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{paying_platform, platform_with_card};
+use super::{named_platform_with_card, paying_platform, platform_with_card};
 use crate::world::{Answer, PaymentFault, World, on_every_store, operator};
 
 const KEY: &str = "idempotency-key";
@@ -67,7 +68,7 @@ async fn an_unreachable_provider_undoes_the_change_which_can_be_repeated() {
     world.assert_books_balance().await;
 }
 
-async fn recover(world: &World, billing: &Billing) -> usize {
+pub(super) async fn recover(world: &World, billing: &Billing) -> usize {
     let cx = Context::system(Arc::clone(&world.app.entropy));
     let store = world.app.store.as_ref();
     recovery::recover(&cx, store, billing).await.unwrap()
@@ -256,9 +257,59 @@ async fn sixteen_invoices_never_use_a_credit_twice(world: World) {
     world.assert_books_balance().await;
 }
 
+async fn an_invoice_is_charged_or_cancelled_but_never_both(world: World) {
+    world.set_time("2027-11-01T00:00:00Z");
+    let mut cards = Vec::new();
+    for name in ["anna", "bela", "cleo", "dora", "emma", "fritz"] {
+        let (platform, customer) = named_platform_with_card(&world, name).await;
+        let _ = world.subscribe(&platform, "growth").await.expect(201);
+        let declined = "pm_card_chargeCustomerFail";
+        world.use_card(&customer, declined).await;
+        cards.push((platform, customer));
+    }
+    world.bill_until("2027-12-01T00:00:00Z").await;
+    for (platform, customer) in &cards {
+        let subscription = world.subscription_of(platform).await;
+        assert_eq!(subscription["status"], "past_due");
+        // A trial cancels what is open, and another card is charged at once.
+        let trial = format!(
+            "/operator/subscriptions/{}/trial",
+            subscription["id"].as_str().unwrap()
+        );
+        let card = world.attach_card(customer, "pm_card_visa").await;
+        let default = format!("/payment-methods/{card}/set-default");
+        let operator = operator();
+        let (canceled, charged) = tokio::join!(
+            world
+                .billing
+                .post(&operator, &trial, json!({ "trialDays": 7 })),
+            world
+                .billing
+                .post(&operator, &default, json!({ "customerId": customer })),
+        );
+        for answer in [&canceled, &charged] {
+            assert!([200, 409].contains(&answer.status.as_u16()), "{answer:?}");
+        }
+        let invoices = world.invoices(platform).await;
+        let renewal = invoices
+            .iter()
+            .find(|invoice| invoice["billingReason"] == "subscription_cycle")
+            .unwrap();
+        let id = InvoiceId::parse(renewal["id"].as_str().unwrap()).unwrap();
+        let charges = world.all::<LedgerCharge>(&LedgerChargeQuery::Of(id)).await;
+        let is_charged = charges
+            .iter()
+            .any(|charge| charge.outcome == LedgerOutcome::Paid);
+        let expected = if is_charged { "paid" } else { "void" };
+        assert_eq!(renewal["status"], expected, "{renewal}");
+    }
+    world.assert_books_balance().await;
+}
+
 on_every_store! {
     sixteen_equal_requests_charge_once,
     sixteen_invoices_never_use_a_credit_twice,
+    an_invoice_is_charged_or_cancelled_but_never_both,
 }
 
 #[tokio::test]

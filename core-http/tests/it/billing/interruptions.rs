@@ -1,8 +1,16 @@
 //! Jobs of billing that are interrupted anywhere. In the end, everything is as without the interruption, and nothing is
 //! charged twice.
 
+use core_domain::billing::{
+    Customer, CustomerQuery, Invoice, InvoiceQuery, InvoiceStatus, LedgerCharge, LedgerChargeQuery,
+    LedgerOutcome, Subscription, SubscriptionQuery,
+};
+use core_domain::kernel::Stored;
+use http::Method;
 use serde_json::{Value, json};
 
+use super::charges::recover;
+use super::webhooks::{CONFIRMED, confirm, send_about, waiting};
 use super::{billing_records, paying_platform, platform_with_card};
 use crate::world::{PaymentFault, World, WorldImage, operator};
 
@@ -21,9 +29,13 @@ enum Scenario {
     UnpaidEnd,
     Expiry,
     CreditExpiry,
+    UsageEnd,
+    UsageInvoice,
+    UnconfirmedChange,
+    ProviderEvent,
 }
 
-const SCENARIOS: [Scenario; 10] = [
+const SCENARIOS: [Scenario; 14] = [
     Scenario::Renewal,
     Scenario::PlannedChange,
     Scenario::Cancellation,
@@ -34,6 +46,10 @@ const SCENARIOS: [Scenario; 10] = [
     Scenario::UnpaidEnd,
     Scenario::Expiry,
     Scenario::CreditExpiry,
+    Scenario::UsageEnd,
+    Scenario::UsageInvoice,
+    Scenario::UnconfirmedChange,
+    Scenario::ProviderEvent,
 ];
 
 impl Scenario {
@@ -57,6 +73,13 @@ impl Scenario {
                 world.use_card(&customer, DECLINED).await;
                 let _ = world.subscribe(&platform, "growth").await.expect(201);
                 (platform, "2027-11-01T23:00:00Z")
+            }
+            Self::ProviderEvent => {
+                let (platform, invoice) = waiting(world).await;
+                confirm(world, &invoice).await;
+                let received = send_about(world, "evt_1", "invoice.paid", &invoice).await;
+                let _ = received.expect(200);
+                (platform, "2027-11-01T01:00:00Z")
             }
             _ => {
                 let (platform, customer) = paying_platform(world, "growth").await;
@@ -101,6 +124,19 @@ impl Scenario {
             Self::Decline | Self::LastAttempt | Self::UnpaidEnd => {
                 world.use_card(customer, DECLINED).await;
             }
+            Self::UsageEnd | Self::UsageInvoice => {
+                world.set_time("2027-11-16T00:00:00Z");
+                world.use_metric(platform, "a", "requests", 5_000_000).await;
+            }
+            Self::UnconfirmedChange => {
+                world.use_card(customer, CONFIRMED).await;
+                world.set_time("2027-11-16T00:00:00Z");
+                let changed = world.change_tier(platform, "scale", json!({})).await;
+                let details =
+                    &changed.expect_error(402, "PAYMENT_REQUIRED").json["error"]["details"];
+                assert_eq!(details["reason"], "authentication_required");
+                return "2027-11-16T23:00:00Z";
+            }
             _ => {}
         }
         match self {
@@ -111,6 +147,10 @@ impl Scenario {
             Self::UnpaidEnd => {
                 world.bill_until("2027-12-10T00:00:00Z").await;
                 "2028-01-07T00:00:00Z"
+            }
+            Self::UsageInvoice => {
+                world.bill_until("2027-12-01T00:00:00Z").await;
+                "2027-12-02T00:00:00Z"
             }
             _ => "2027-12-01T00:00:00Z",
         }
@@ -212,6 +252,137 @@ async fn a_provider_that_fails_at_any_time_changes_no_amount() {
                 without_times(&prepared.expected),
                 "{scenario:?} {faults:?}"
             );
+        }
+    }
+}
+
+/// A request that charges a card.
+#[derive(Clone, Copy, Debug)]
+enum ChargingRequest {
+    Subscribe,
+    SubscribePerson,
+    Upgrade,
+    Change,
+    InvoiceNow,
+}
+
+const CHARGING_REQUESTS: [ChargingRequest; 5] = [
+    ChargingRequest::Subscribe,
+    ChargingRequest::SubscribePerson,
+    ChargingRequest::Upgrade,
+    ChargingRequest::Change,
+    ChargingRequest::InvoiceNow,
+];
+
+impl ChargingRequest {
+    /// Creates what the request needs, and returns the request.
+    async fn prepare(self, world: &World) -> (Method, String, Value) {
+        world.set_time("2027-11-01T00:00:00Z");
+        if matches!(self, Self::SubscribePerson) {
+            let person = world.sign_up("ada@example.org").await;
+            let body = json!({ "userId": person.user_id, "priceId": "price_starter_month",
+                "paymentMethodId": "pm_card_visa" });
+            return (Method::POST, "/subscriptions".to_owned(), body);
+        }
+        let (platform, customer) = platform_with_card(world).await;
+        if matches!(self, Self::Subscribe) {
+            let body = json!({ "platformId": platform, "tier": "starter", "trialDays": 0,
+                "billingEmail": "billing@example.org" });
+            return (Method::POST, "/subscription".to_owned(), body);
+        }
+        let subscription = world.subscribe(&platform, "starter").await.expect(201).id();
+        world.set_time("2027-11-16T00:00:00Z");
+        match self {
+            Self::Change => {
+                let body = json!({ "priceId": "price_growth_month" });
+                (
+                    Method::PATCH,
+                    format!("/subscriptions/{subscription}"),
+                    body,
+                )
+            }
+            Self::InvoiceNow => {
+                world.owe_usage(&platform, &subscription, 700).await;
+                let body = json!({ "customerId": customer });
+                (Method::POST, "/operator/invoices/generate".to_owned(), body)
+            }
+            _ => {
+                let body = json!({ "platformId": platform, "tier": "growth" });
+                (Method::POST, "/subscription/change-tier".to_owned(), body)
+            }
+        }
+    }
+}
+
+/// Returns the amounts of all subscriptions and invoices, and how often invoices were paid at the provider. Amounts of
+/// invoices are in whole dollars, because the rest of a period is worth a few cents less when a request is repeated.
+async fn all_amounts(world: &World) -> Value {
+    let (mut subscriptions, mut invoices, mut paid) = (Vec::new(), Vec::new(), 0);
+    for customer in world.all::<Customer>(&CustomerQuery::All).await {
+        let id = &customer.id;
+        let of_customer = SubscriptionQuery::Of(id.clone());
+        for seen in world.all::<Subscription>(&of_customer).await {
+            let fields = json!([seen.status, seen.tier, seen.amount, seen.billed_amount]);
+            subscriptions.push(fields);
+        }
+        let all = InvoiceQuery::Of {
+            customer_id: id.clone(),
+            status: None,
+        };
+        for seen in world.all::<Invoice>(&all).await {
+            let charges = LedgerChargeQuery::Of(seen.id.clone());
+            let charges = world.all::<LedgerCharge>(&charges).await;
+            let is_paid = |charge: &&Stored<LedgerCharge>| charge.outcome == LedgerOutcome::Paid;
+            paid += charges.iter().filter(is_paid).count();
+            // A request that was undone and repeated leaves a void invoice.
+            if seen.status != InvoiceStatus::Void {
+                let dollars = (seen.total + 50) / 100;
+                invoices.push(json!([seen.status, dollars, seen.amount_remaining]));
+            }
+        }
+    }
+    json!({ "subscriptions": subscriptions, "invoices": invoices, "paid": paid })
+}
+
+#[tokio::test]
+async fn a_charging_request_whose_process_dies_at_any_call_charges_once_when_it_is_repeated() {
+    let mut world = World::new();
+    for scenario in CHARGING_REQUESTS {
+        world = world.with_empty_store();
+        let (method, path, body) = scenario.prepare(&world).await;
+        let image = world.image();
+        let send = async |world: &World| {
+            let headers = [("idempotency-key", "once")];
+            let billing = &world.billing;
+            billing
+                .send(&operator(), method.as_str(), &path, &headers, body.clone())
+                .await
+        };
+        let done = send(&world).await;
+        assert!(done.status.is_success(), "{scenario:?} {}", done.json);
+        finish(&world).await;
+        let expected = all_amounts(&world).await;
+        for call in 1.. {
+            let store;
+            (world, store) = world.with_faulty_image(&image);
+            store.fail_from_call(call);
+            let interrupted = send(&world).await;
+            let died = store.has_failed();
+            store.fail_call(u32::MAX);
+            recover(&world, &world.billing_parts).await;
+            finish(&world).await;
+            let answer = send(&world).await;
+            assert_eq!(
+                answer.status, done.status,
+                "{scenario:?} {call} {}",
+                answer.json
+            );
+            let found = all_amounts(&world).await;
+            assert_eq!(found, expected, "{scenario:?} {call} {}", interrupted.json);
+            if !died {
+                assert!(call > 10, "{scenario:?} has only {call} calls");
+                break;
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{paying_platform, platform_with_card};
 use crate::world::{Answer, VALID_SIGNATURE, World, on_every_store, operator};
 
-const CONFIRMED: &str = "pm_card_authenticationRequired";
+pub(super) const CONFIRMED: &str = "pm_card_authenticationRequired";
 
 /// Sends an event to the webhook.
 async fn send(world: &World, signature: Option<&str>, body: impl Into<String>) -> Answer {
@@ -30,6 +30,13 @@ fn event(id: &str, kind: &str, customer: &str, object: &str) -> String {
     json!({ "id": id, "type": kind, "customer": customer, "object": object }).to_string()
 }
 
+/// Sends a signed event about an invoice of the only customer.
+pub(super) async fn send_about(world: &World, id: &str, kind: &str, invoice: &Value) -> Answer {
+    let customer = provider_customer(world).await;
+    let body = event(id, kind, &customer, invoice["providerId"].as_str().unwrap());
+    send(world, Some(VALID_SIGNATURE), body).await
+}
+
 /// Returns the id of the only customer at the provider.
 async fn provider_customer(world: &World) -> String {
     let customers = world.all::<Customer>(&CustomerQuery::All).await;
@@ -37,7 +44,7 @@ async fn provider_customer(world: &World) -> String {
 }
 
 /// Creates a platform whose first invoice waits for a confirmation, and returns it with that invoice.
-async fn waiting(world: &World) -> (String, Value) {
+pub(super) async fn waiting(world: &World) -> (String, Value) {
     let (platform, customer) = platform_with_card(world).await;
     world.use_card(&customer, CONFIRMED).await;
     let created = world.subscribe(&platform, "starter").await.expect(201);
@@ -48,7 +55,7 @@ async fn waiting(world: &World) -> (String, Value) {
 }
 
 /// Confirms the charge of an invoice at the provider, as the owner of the card.
-async fn confirm(world: &World, invoice: &Value) {
+pub(super) async fn confirm(world: &World, invoice: &Value) {
     let id = invoice["providerId"].as_str().unwrap();
     let key = OpKey::new("test", "confirm");
     let paid = world.payments.close(&key, id, Close::PaidOutOfBand).await;

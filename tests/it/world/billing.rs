@@ -1,0 +1,75 @@
+//! A server whose clock of billing the tests move.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Call, Installation, SERVICE_KEY, Server};
+
+/// A time-out that only a hanging test reaches.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A server whose clock of billing the tests move.
+pub(crate) struct BillingServer {
+    pub(crate) server: Server,
+    pub(crate) data: TempDir,
+}
+
+impl BillingServer {
+    /// Starts a server with additional variables of its environment.
+    pub(crate) async fn start(more: &[(&str, String)]) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let mut environment = vec![
+            ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
+            ("RUST_LOG", "error".to_owned()),
+        ];
+        environment.extend_from_slice(more);
+        let arguments = ["--set", "settings.billing.test_clock=true"];
+        let server = Server::start_with(data.path(), &arguments, &environment).await;
+        Self { server, data }
+    }
+
+    /// Sends a call to the billing service as an operator, and returns the body of the response.
+    pub(crate) async fn send(&self, call: Call, status: u16) -> Value {
+        let answer = self.server.send("billing", call.bearer(SERVICE_KEY)).await;
+        answer.expect(status).json
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value, status: u16) -> Value {
+        self.send(Call::post(path, &body), status).await
+    }
+
+    /// Moves the clock of billing, and waits until nothing is due any more.
+    pub(crate) async fn advance(&self, now: &str) {
+        let mut body = json!({ "now": now });
+        let done = async {
+            loop {
+                let ticked = self.post("/internal/billing/tick", body, 200).await;
+                if (&ticked["running"], &ticked["waiting"]) == (&json!(0), &json!(0)) {
+                    return;
+                }
+                body = json!({});
+            }
+        };
+        tokio::time::timeout(TIMEOUT, done).await.unwrap();
+    }
+
+    /// Returns the invoices of a platform, oldest first: as JSON, and as text in both forms.
+    pub(crate) async fn invoices(&self, platform: &str) -> Vec<(Value, [String; 2])> {
+        let list = format!("/invoices?platformId={platform}&limit=100");
+        let list = self.send(Call::get(list), 200).await;
+        let mut invoices = Vec::new();
+        for invoice in list["data"].as_array().unwrap().iter().rev() {
+            let path = format!("/invoices/{}", invoice["id"].as_str().unwrap());
+            let json = Call::get(&*path).bearer(SERVICE_KEY);
+            let json = self.server.send("billing", json).await.expect(200);
+            let page = Call::get(&*path).header("accept", "text/html");
+            let page = self.server.send("billing", page.bearer(SERVICE_KEY)).await;
+            let texts = [json.bytes, page.expect(200).bytes];
+            let texts = texts.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            invoices.push((json.json, texts));
+        }
+        invoices
+    }
+}
