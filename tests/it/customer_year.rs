@@ -4,14 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use core_domain::kernel::Clock;
-use core_stripe_fake::{FakeStripe, Settings};
-use core_suite::SystemClock;
-use http::{Method, Request};
-use http_body_util::Full;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::world::{BillingServer, Call, PlatformMember, run};
@@ -43,19 +36,7 @@ const INVOICES: [InvoiceRow<'static>; 10] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_year_of_a_customer_has_the_same_invoices_and_journal_on_both_providers() {
     let on_ledger = play_year(BillingServer::start(&[]).await).await;
-    let settings = Settings {
-        now: SystemClock.now().seconds(),
-        runs: true,
-        ..Settings::default()
-    };
-    let stripe = FakeStripe::start_with(settings).await.unwrap();
-    let billing = BillingServer::start(&[
-        ("STRIPE_SECRET_KEY", stripe.secret_key()),
-        ("STRIPE_WEBHOOK_SECRET", stripe.webhook_secret()),
-        ("STRIPE_API_BASE_URL", stripe.base_url()),
-    ])
-    .await;
-    register_webhook(&stripe, &billing.server.url("billing")).await;
+    let (stripe, billing) = BillingServer::at_stripe().await;
     let at_stripe = play_year(billing).await;
 
     for year in [&on_ledger, &at_stripe] {
@@ -72,18 +53,6 @@ async fn a_year_of_a_customer_has_the_same_invoices_and_journal_on_both_provider
     let charged = charged.map(|invoice| invoice["amount_paid"].as_i64().unwrap());
     assert_eq!(charged.sum::<i64>(), paid);
     assert!(!stripe.events().is_empty());
-}
-
-/// Registers the webhook of a server at Stripe, for all events.
-async fn register_webhook(stripe: &FakeStripe, billing: &str) {
-    let form = format!("url={billing}/webhooks/stripe&enabled_events[]=*");
-    let request = Request::post(format!("{}/v1/webhook_endpoints", stripe.base_url()))
-        .header("authorization", format!("Bearer {}", stripe.secret_key()))
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body(Full::new(Bytes::from(form)));
-    let client = Client::builder(TokioExecutor::new()).build_http();
-    let registered = client.request(request.unwrap()).await.unwrap();
-    assert_eq!(registered.status(), 200);
 }
 
 /// The result of a year.

@@ -28,6 +28,8 @@ mod secrets;
 mod slice;
 #[cfg(unix)]
 mod stopping;
+#[cfg(unix)]
+mod stripe;
 mod surface;
 mod sweeps;
 #[cfg(unix)]

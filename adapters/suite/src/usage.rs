@@ -1,4 +1,4 @@
-//! Metered usage of the host program, and that of the gateway and of the sites of the local provider.
+//! MeteredGateway usage of the host program, and that of the gateway and of the sites of the local provider.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -276,5 +276,212 @@ impl Reports {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::billing::usage::{UsageEvent, UsageEventQuery};
+    use core_domain::billing::{PlanCatalog, TaxTable};
+    use core_domain::kernel::{Cipher, Name, Slug};
+    use core_domain::port::{Persisted, Within};
+    use core_domain::registry::{CreatePlatform, Platform, PlatformOwner, Tier};
+    use core_domain::testing::{ManualClock, MockPayments, RecordKey, SeededEntropy};
+    use core_domain::use_case::billing::clock::BillingClock;
+    use core_domain::use_case::billing::page_links::PageLinks;
+    use core_storage::fault::FaultStore;
+    use core_storage::memory::MemoryRows;
+    use core_storage::{RecordStore, RowStore};
+
+    use super::*;
+
+    const KEY: [u8; 32] = [7; 32];
+    const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
+    const LATER: Timestamp = Timestamp::from_seconds(1_900_000_000);
+
+    /// The platforms whose requests are counted.
+    const PLATFORMS: [&str; 2] = [
+        "00000000-0000-7000-8000-000000000001",
+        "00000000-0000-7000-8000-000000000002",
+    ];
+
+    fn platform(number: usize) -> PlatformId {
+        PlatformId::parse(PLATFORMS[number]).unwrap()
+    }
+
+    /// A gateway and its store, which fails on demand.
+    struct MeteredGateway {
+        meter: Arc<GatewayMeter>,
+        usage: Usage,
+        faults: FaultStore,
+        entropy: Arc<dyn Entropy>,
+    }
+
+    impl MeteredGateway {
+        async fn new() -> Self {
+            let clock = Arc::new(ManualClock::at(NOW));
+            let faults = FaultStore::new(MemoryRows::new(clock));
+            let rows: Arc<dyn RowStore> = Arc::new(faults.clone());
+            let store: Arc<dyn Store> = Arc::new(RecordStore::new(rows, KEY));
+            let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
+            let mut uow = store.begin(Mode::Write).await.unwrap();
+            for (number, id) in PLATFORMS.iter().enumerate() {
+                let command = CreatePlatform {
+                    name: Name::parse("Engines").unwrap(),
+                    slug: Slug::parse(&format!("engines-{number}")).unwrap(),
+                    tier: Tier::Starter,
+                    cf_account_id: None,
+                    repo_name: None,
+                };
+                let id = PlatformId::parse(id).unwrap();
+                let created = Platform::create(id, PlatformOwner::default(), command, NOW);
+                let platforms = Platform::repository(uow.repositories(RecordKey::for_tests()));
+                platforms.insert(created).await.unwrap();
+            }
+            uow.commit().await.unwrap();
+            let billing = Billing {
+                plans: PlanCatalog::default(),
+                payments: Arc::new(MockPayments::new()),
+                clock: BillingClock::Store,
+                cipher: Cipher::new(KEY, Arc::clone(&entropy)),
+                pages: PageLinks::new(None, Vec::new(), &KEY),
+                taxes: Arc::new(TaxTable::default()),
+                issuer: None,
+            };
+            Self {
+                meter: Arc::default(),
+                usage: Usage::new(store, Arc::new(billing), Arc::clone(&entropy)),
+                faults,
+                entropy,
+            }
+        }
+
+        /// Returns a reporter like that of a new process with the same store.
+        fn reporter(&self) -> GatewayReporter {
+            GatewayReporter {
+                meter: Arc::clone(&self.meter),
+                usage: self.usage.clone(),
+                entropy: Arc::clone(&self.entropy),
+                enforces_quotas: true,
+            }
+        }
+
+        /// Counts a request with 10 bytes for each platform.
+        fn visit(&self) {
+            for number in 0..PLATFORMS.len() {
+                self.meter.count(&platform(number), 10);
+            }
+        }
+
+        /// Returns the stored requests and bytes of each platform.
+        async fn stored_counts(&self) -> Vec<[i64; 2]> {
+            let mut uow = self.usage.store.begin(Mode::Read).await.unwrap();
+            let events = UsageEvent::repository(uow.repositories(RecordKey::for_tests()));
+            let all = UsageEventQuery::ReceivedBefore(LATER);
+            let found = events
+                .list(Within::Installation, &all, 1_000)
+                .await
+                .unwrap();
+            let sum = |number: usize, metric: Metric| {
+                let own = found.iter().filter(|event| {
+                    event.platform_id == platform(number) && event.metric == metric
+                });
+                own.map(|event| event.quantity).sum()
+            };
+            let sums = |number| [Metric::Requests, Metric::EgressBytes].map(|m| sum(number, m));
+            (0..PLATFORMS.len()).map(sums).collect()
+        }
+    }
+
+    fn reports(process: &str) -> Reports {
+        Reports {
+            process: process.to_owned(),
+            window: 0,
+            pending: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn each_flush_reports_what_was_counted_since_the_one_before() {
+        let gateway = MeteredGateway::new().await;
+        let (reporter, mut reports) = (gateway.reporter(), reports("a"));
+        for flush in 1..=3 {
+            gateway.visit();
+            gateway.visit();
+            reporter.flush(&mut reports).await.unwrap();
+            assert_eq!(gateway.stored_counts().await, [[2 * flush, 20 * flush]; 2]);
+        }
+        reporter.flush(&mut reports).await.unwrap();
+        assert_eq!(gateway.stored_counts().await, [[6, 60]; 2]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_or_lost_report_is_repeated_and_counts_once() {
+        let gateway = MeteredGateway::new().await;
+        let (reporter, mut reports) = (gateway.reporter(), reports("a"));
+        let mut expected = 0;
+        for call in 1.. {
+            gateway.visit();
+            gateway.faults.fail_call(call);
+            let flushed = reporter.flush(&mut reports).await;
+            let has_failed = gateway.faults.has_failed();
+            gateway.faults.fail_call(u32::MAX);
+            assert!(flushed.is_err() || !has_failed, "{call}");
+            gateway.visit();
+            gateway.faults.lose_reply(1);
+            let _ = reporter.flush(&mut reports).await;
+            gateway.faults.lose_reply(u32::MAX);
+            reporter.flush(&mut reports).await.unwrap();
+            expected += 2;
+            assert_eq!(
+                gateway.stored_counts().await,
+                [[expected, 10 * expected]; 2],
+                "{call}"
+            );
+            if !has_failed {
+                assert!(call > 5, "a flush has only {call} calls");
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_dies_at_any_call_loses_at_most_one_report_and_doubles_none() {
+        for call in 1.. {
+            let gateway = MeteredGateway::new().await;
+            let mut first = reports("a");
+            gateway.visit();
+            gateway.reporter().flush(&mut first).await.unwrap();
+            gateway.visit();
+            gateway.faults.fail_from_call(call);
+            let _ = gateway.reporter().flush(&mut first).await;
+            let has_died = gateway.faults.has_failed();
+            gateway.faults.fail_call(u32::MAX);
+            // The counts in memory are gone.
+            gateway.meter.take_counts();
+            gateway.visit();
+            gateway.reporter().flush(&mut reports("b")).await.unwrap();
+            let stored = gateway.stored_counts().await;
+            let is_expected = |sums: &[i64; 2]| [[2, 20], [3, 30]].contains(sums);
+            assert!(stored.iter().all(is_expected), "{call}: {stored:?}");
+            if !has_died {
+                assert_eq!(stored, [[3, 30]; 2]);
+                return;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_are_reported_every_ten_seconds_and_at_the_end() {
+        let gateway = MeteredGateway::new().await;
+        let task = gateway.reporter().start();
+        gateway.visit();
+        tokio::time::sleep(FLUSH_EVERY - Duration::from_secs(1)).await;
+        assert_eq!(gateway.stored_counts().await, [[0, 0]; 2]);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(gateway.stored_counts().await, [[1, 10]; 2]);
+        gateway.visit();
+        task.stop().await;
+        assert_eq!(gateway.stored_counts().await, [[2, 20]; 2]);
     }
 }

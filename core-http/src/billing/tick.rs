@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two looks at the jobs.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// The minimum pause, as a multiple of the time that looking took.
+const PAUSE_FACTOR: u32 = 10;
+
 pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
     vec![
         post("/internal/billing/tick", "tickBilling")
@@ -80,11 +83,13 @@ async fn finish(
     let deadline = Instant::now() + PATIENCE;
     close_usage(&cx, store, &billing).await?;
     let customers = loop {
+        let began = Instant::now();
         let customers = queue_due(&cx, store, &billing).await?;
         if customers.running == 0 || Instant::now() >= deadline {
             break customers;
         }
-        tokio::time::sleep(PAUSE).await;
+        // With many customers, looking takes time that their jobs need.
+        tokio::time::sleep(PAUSE.max(began.elapsed() * PAUSE_FACTOR)).await;
     };
     let DueCustomers { running, waiting } = customers;
     let status = match running {

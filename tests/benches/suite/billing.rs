@@ -132,7 +132,7 @@ pub(crate) async fn run(config: Billing) {
 
 /// A suite with platforms. The first one reports usage, and the others have subscriptions.
 #[derive(Clone)]
-struct World {
+pub(crate) struct World {
     suite: Arc<Suite>,
     subscriptions: u32,
     /// The time of all events, so that repeated ones are equal.
@@ -140,7 +140,8 @@ struct World {
 }
 
 impl World {
-    async fn of(suite: Arc<Suite>, subscriptions: u32) -> Self {
+    /// Creates platforms, each with a subscription.
+    pub(crate) async fn of(suite: Arc<Suite>, subscriptions: u32) -> Self {
         let units = suite.units();
         for first in (0..=subscriptions).step_by(500) {
             let rows = first..(first + 500).min(subscriptions + 1);
@@ -276,7 +277,7 @@ impl World {
 
     /// Moves the clock past the end of every period, and waits until all invoices are made and paid. Returns their number per
     /// second.
-    async fn renew(&self) -> f64 {
+    pub(crate) async fn renew(&self) -> f64 {
         let later = SystemClock
             .now()
             .plus(Duration::from_secs(32 * 24 * 60 * 60));

@@ -5,7 +5,7 @@
 //! `CORE_TEST_POSTGRES_URL` names a server. Requests are also measured on Postgres over a pool of sqlx.
 //!
 //! `-- --write` writes the tables to `tests/benches/RESULTS.md`. `-- --only requests,jobs` measures only these parts
-//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`, `billing`). `-- --stores memory,SQLite` measures only
+//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`, `billing`, `ticks`, `stripe`). `-- --stores memory,SQLite` measures only
 //! these stores; `sqlx` is one of them.
 //!
 //! A test runner (without `--bench`) runs every part once with tiny sizes, as a test.
@@ -34,6 +34,8 @@ mod queueing;
 mod report;
 mod requests;
 mod rounds;
+mod stripe_renewals;
+mod ticks;
 
 use harness::arguments::Arguments;
 use harness::backend::Location;
@@ -63,7 +65,7 @@ fn main() {
         Cores::bind_this_process();
     }
     let mut report = Report::new(&plan);
-    let parts: [(&str, Part); 8] = [
+    let parts: [(&str, Part); 10] = [
         ("requests", requests::measure),
         ("server", core_server::measure),
         ("jobs", jobs::measure),
@@ -72,6 +74,8 @@ fn main() {
         ("growth", growth::measure),
         ("pages", pages::measure),
         ("billing", billing::measure),
+        ("ticks", ticks::measure),
+        ("stripe", stripe_renewals::measure),
     ];
     for (part, measure) in parts {
         if plan.includes(part) {
@@ -93,6 +97,8 @@ fn play(role: &str, config: &str) {
         "fill" => runtime.block_on(fill::run(read(config))),
         "pages" => runtime.block_on(pages::run(read(config))),
         "billing" => runtime.block_on(billing::run(read(config))),
+        "stripe" => runtime.block_on(stripe_renewals::run(read(config))),
+        "ticks" => runtime.block_on(ticks::run(read(config))),
         "queueing" => runtime.block_on(queueing::run(read(config))),
         "drain" => runtime.block_on(drain::run(read(config))),
         "start" => runtime.block_on(job_start::in_one_process(read(config))),

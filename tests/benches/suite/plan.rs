@@ -33,6 +33,10 @@ pub(crate) struct Plan {
     pub(crate) queueing: Duration,
     /// The number of subscriptions to renew.
     pub(crate) subscriptions: u32,
+    /// The number of subscriptions to renew at Stripe.
+    pub(crate) stripe_renewals: u32,
+    /// The number of subscriptions of which a tick finds the due ones.
+    pub(crate) ticked: u32,
     /// The number of jobs whose start is timed, in one process and between two.
     pub(crate) starts: u32,
     /// The number of audit entries and resources of one platform, and the page of their lists that is measured.
@@ -83,6 +87,8 @@ impl Plan {
             drain_limit: Duration::from_secs(10),
             queueing: Duration::from_secs(5),
             subscriptions: 2_000,
+            stripe_renewals: 250,
+            ticked: 1_000_000,
             starts: 60,
             audit: 1_000_000,
             resources: 100_000,
@@ -109,6 +115,8 @@ impl Plan {
             drain_limit: Duration::from_secs(10),
             queueing: Duration::from_millis(20),
             subscriptions: 3,
+            stripe_renewals: 2,
+            ticked: 20,
             starts: 2,
             audit: 400,
             resources: 110,

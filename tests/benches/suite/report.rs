@@ -243,6 +243,16 @@ impl Report {
         ]);
     }
 
+    /// Adds a time of billing in milliseconds, which is to be below a goal.
+    pub(crate) fn billing_time(&mut self, what: &str, backend: Backend, millis: f64, goal: f64) {
+        self.billing.add([
+            what.to_owned(),
+            backend.name().to_owned(),
+            format!("{millis:.2}"),
+            format!("< {goal}"),
+        ]);
+    }
+
     /// Adds the times of the first page and a later page of a list.
     pub(crate) fn pages(&mut self, backend: Backend, page: u32, took: &PageTimes) {
         self.pages.add([

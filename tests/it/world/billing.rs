@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use core_domain::kernel::Clock;
+use core_stripe_fake::{FakeStripe, Settings};
+use core_suite::SystemClock;
+use http::Request;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -28,6 +36,24 @@ impl BillingServer {
         let arguments = ["--set", "settings.billing.test_clock=true"];
         let server = Server::start_with(data.path(), &arguments, &environment).await;
         Self { server, data }
+    }
+
+    /// Starts a server that charges invoices in a Stripe account, which sends it all events.
+    pub(crate) async fn at_stripe() -> (FakeStripe, Self) {
+        let settings = Settings {
+            now: SystemClock.now().seconds(),
+            runs: true,
+            ..Settings::default()
+        };
+        let stripe = FakeStripe::start_with(settings).await.unwrap();
+        let billing = Self::start(&[
+            ("STRIPE_SECRET_KEY", stripe.secret_key()),
+            ("STRIPE_WEBHOOK_SECRET", stripe.webhook_secret()),
+            ("STRIPE_API_BASE_URL", stripe.base_url()),
+        ])
+        .await;
+        register_webhook(&stripe, &billing.server.url("billing")).await;
+        (stripe, billing)
     }
 
     /// Sends a call to the billing service as an operator, and returns the body of the response.
@@ -72,4 +98,16 @@ impl BillingServer {
         }
         invoices
     }
+}
+
+/// Registers the webhook of a server at Stripe, for all events.
+async fn register_webhook(stripe: &FakeStripe, billing: &str) {
+    let form = format!("url={billing}/webhooks/stripe&enabled_events[]=*");
+    let request = Request::post(format!("{}/v1/webhook_endpoints", stripe.base_url()))
+        .header("authorization", format!("Bearer {}", stripe.secret_key()))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(Full::new(Bytes::from(form)));
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let registered = client.request(request.unwrap()).await.unwrap();
+    assert_eq!(registered.status(), 200);
 }

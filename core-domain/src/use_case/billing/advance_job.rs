@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::book::CustomerBook;
+use super::charge::{NewCharge, SentAttempt};
 use super::due::{self, Due, DueItem};
 use super::event_job::ApplyEvent;
 use super::period_invoice::method_of;
@@ -21,10 +22,10 @@ use super::{
     subscription_state, usage_invoice,
 };
 use crate::access::{SystemScope, unowned_records};
-use crate::billing::{AttemptStatus, Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
+use crate::billing::{AttemptStatus, PaymentAttempt, PaymentAttemptQuery};
 use crate::kernel::{
-    Code, Context, CustomerId, Entropy, Error, InvoiceId, PaymentAttemptId, PlatformId, Result,
-    Stored, Timestamp, Unowned,
+    Code, Context, CustomerId, Entropy, InvoiceId, PaymentAttemptId, PlatformId, Result, Stored,
+    Timestamp, Unowned,
 };
 use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{JobStatus, LaneKey};
@@ -197,22 +198,20 @@ impl JobStep<Advance> for Changes {
         };
         let mut changes = 0;
         loop {
-            let due = match customer.next().await? {
-                Next::Settle(attempt) => {
+            match customer.make_next_change().await? {
+                Progress::Done => return Ok(AdvanceOutput { changes }),
+                Progress::Interrupted(attempt) => {
                     customer.run(&attempt).await?;
                     continue;
                 }
-                Next::Make(due) => due,
-                Next::Nothing => return Ok(AdvanceOutput { changes }),
-            };
-            if changes > 0 {
-                cx.guard().await?;
+                Progress::Changed => {}
+                Progress::Charging(sent) => customer.charge(*sent).await?,
             }
-            customer.make(&due).await?;
             changes += 1;
             if changes == CHANGES_PER_RUN {
                 return Err(StepError::unfinished(&AdvanceOutput { changes })?);
             }
+            cx.guard().await?;
         }
     }
 
@@ -221,14 +220,16 @@ impl JobStep<Advance> for Changes {
     }
 }
 
-/// The next action for a customer.
-enum Next {
-    /// Finds out the outcome of a charge.
-    Settle(PaymentAttemptId),
-    /// Makes a change.
-    Make(Due),
+/// The result of a unit of work that makes a change.
+enum Progress {
     /// Nothing is due.
-    Nothing,
+    Done,
+    /// The outcome of this charge is open. Nothing else is changed before it is known.
+    Interrupted(PaymentAttemptId),
+    /// A change was made.
+    Changed,
+    /// An invoice must be charged now.
+    Charging(Box<SentAttempt>),
 }
 
 /// A customer whose due changes are being made.
@@ -240,23 +241,69 @@ struct Advancing<'a> {
 }
 
 impl Advancing<'_> {
-    /// Finds what to do next. While the outcome of a charge is open, nothing else is changed.
-    async fn next(&self) -> Result<Next, StepError> {
-        let mut uow = self.store.begin(Mode::Read).await?;
-        let next = self.find_next(uow.as_mut()).await;
-        uow.rollback().await;
-        Ok(next?)
+    /// Makes the change that is due first, if any.
+    async fn make_next_change(&self) -> Result<Progress, StepError> {
+        let made = transact_in(Mode::ReadCommitted, self.store, |uow, _| {
+            Box::pin(async move {
+                let now = self.billing.now(uow).await?;
+                let book = CustomerBook::open(uow, self.customer, now).await?;
+                if let Some(attempt) = self.open_attempt(uow).await? {
+                    return Ok(Progress::Interrupted(attempt));
+                }
+                match due::first_of(uow, self.customer, now).await? {
+                    Some(due) => self.make(uow, &due, book).await,
+                    None => Ok(Progress::Done),
+                }
+            })
+        });
+        match made.await {
+            Err(error) if error.code() == Code::OperationInProgress => {
+                let now = self.store_now().await?;
+                Err(job_failure::wait_for_other_change(now))
+            }
+            made => Ok(made?),
+        }
     }
 
-    async fn find_next(&self, uow: &mut dyn UnitOfWork) -> Result<Next> {
+    async fn open_attempt(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PaymentAttemptId>> {
         let open = PaymentAttemptQuery::OpenOfCustomer(self.customer.clone());
         let open = unowned_records::<PaymentAttempt>(uow).first(&open).await?;
-        if let Some(attempt) = open {
-            return Ok(Next::Settle(attempt.id.clone()));
+        Ok(open.map(|attempt| attempt.id.clone()))
+    }
+
+    /// Makes a change, dated at the instant at which it is due.
+    async fn make(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        due: &Due,
+        mut book: CustomerBook,
+    ) -> Result<Progress> {
+        book.now = due.at;
+        let (cx, billing) = (&self.cx, self.billing);
+        match &due.item {
+            DueItem::Credit(credit) => credit::expire(cx, uow, credit, book).await?,
+            DueItem::Operation(invoice) => {
+                payment::discard(cx, uow, billing, invoice, book).await?;
+            }
+            DueItem::Subscription(subscription) => {
+                boundary::pass(cx, uow, billing, subscription, book).await?;
+            }
+            DueItem::Usage(period) => {
+                usage_invoice::pass(cx, uow, billing, period, due.at, Some(book)).await?;
+            }
+            DueItem::Card => card_notice::tell(cx, uow, billing, book).await?,
+            DueItem::Invoice(invoice) => return self.collect(uow, invoice, book).await,
         }
-        let now = self.billing.now(uow).await?;
-        let due = due::first_of(uow, self.customer, now).await?;
-        Ok(due.map_or(Next::Nothing, Next::Make))
+        Ok(Progress::Changed)
+    }
+
+    async fn charge(&self, sent: SentAttempt) -> Result<(), StepError> {
+        let attempt = sent.id().clone();
+        let charged = charge::finish_sent(&self.cx, self.store, self.billing, sent).await;
+        match charged {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(self.step_error(failure, &attempt).await?),
+        }
     }
 
     async fn run(&self, attempt: &PaymentAttemptId) -> Result<(), StepError> {
@@ -284,40 +331,6 @@ impl Advancing<'_> {
         Ok(job_failure::step_error(failure, now, age))
     }
 
-    /// Makes one change.
-    async fn make(&self, due: &Due) -> Result<(), StepError> {
-        if let DueItem::Invoice(invoice) = &due.item {
-            return self.collect(invoice, due.at).await;
-        }
-        let changed = transact_in(Mode::ReadCommitted, self.store, |uow, _| {
-            Box::pin(async move {
-                let (cx, billing) = (&self.cx, self.billing);
-                let book = CustomerBook::open(uow, self.customer, due.at).await?;
-                match &due.item {
-                    DueItem::Credit(credit) => credit::expire(cx, uow, credit, book).await,
-                    DueItem::Operation(invoice) => {
-                        payment::discard(cx, uow, billing, invoice, book).await
-                    }
-                    DueItem::Subscription(subscription) => {
-                        boundary::pass(cx, uow, billing, subscription, book).await
-                    }
-                    DueItem::Usage(period) => {
-                        usage_invoice::pass(cx, uow, billing, period, due.at, Some(book)).await
-                    }
-                    DueItem::Card => card_notice::tell(cx, uow, billing, book).await,
-                    DueItem::Invoice(_) => Ok(()),
-                }
-            })
-        });
-        match changed.await {
-            Err(error) if error.code() == Code::OperationInProgress => {
-                let now = self.store_now().await?;
-                Err(job_failure::wait_for_other_change(now))
-            }
-            changed => Ok(changed?),
-        }
-    }
-
     async fn store_now(&self) -> Result<Timestamp, StepError> {
         let mut uow = self.store.begin(Mode::Read).await?;
         let now = uow.now().await;
@@ -325,30 +338,15 @@ impl Advancing<'_> {
         Ok(now?)
     }
 
-    /// Charges a due invoice.
-    async fn collect(&self, invoice: &InvoiceId, at: Timestamp) -> Result<(), StepError> {
-        let planned = transact_in(Mode::ReadCommitted, self.store, |uow, _| {
-            Box::pin(async move { self.plan(uow, invoice, at).await })
-        });
-        match planned.await? {
-            Some(attempt) => self.run(&attempt).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Stores the attempt to charge a due invoice. Returns `None` if it is not charged.
-    async fn plan(
+    /// Stores the attempt to charge a due invoice, unless it cannot be charged.
+    async fn collect(
         &self,
         uow: &mut dyn UnitOfWork,
         invoice: &InvoiceId,
-        at: Timestamp,
-    ) -> Result<Option<PaymentAttemptId>> {
-        let (cx, billing) = (&self.cx, self.billing);
-        let book = CustomerBook::open(uow, self.customer, at).await?;
+        book: CustomerBook,
+    ) -> Result<Progress> {
+        let (cx, billing, at) = (&self.cx, self.billing, book.now);
         let invoice = invoice_state::load(uow, invoice).await?;
-        if invoice.status != InvoiceStatus::Open || invoice.due_at != Some(at) {
-            return Ok(None);
-        }
         let method = match &invoice.subscription_id {
             Some(id) => {
                 let subscription = subscription_state::find(uow, id).await?;
@@ -358,34 +356,29 @@ impl Advancing<'_> {
         };
         let Some(method) = method else {
             payment::fail_without_method(cx, uow, billing, invoice, book).await?;
-            return Ok(None);
+            return Ok(Progress::Changed);
         };
-        let last = last_attempt(uow, &invoice).await?;
+        let last = charge::last_attempt(uow, &invoice.id).await?;
         let is_refused =
             |last: &Stored<PaymentAttempt>| last.is_hard && last.payment_method_id == method;
         if last.as_ref().is_some_and(is_refused) {
             payment::stop_collection(cx, uow, billing, &invoice, book).await?;
-            return Ok(None);
+            return Ok(Progress::Changed);
         }
         // After an outage, the attempt is dated when it is made.
         let is_retry = |last: &Stored<PaymentAttempt>| {
             last.status == AttemptStatus::NotExecuted && last.created_at >= at
         };
-        let at = match last.is_some_and(|last| is_retry(&last)) {
+        let at = match last.as_ref().is_some_and(is_retry) {
             true => billing.now(uow).await?,
             false => at,
         };
-        let attempt = charge::plan(cx, uow, &invoice, &method, at).await?;
-        Ok(Some(attempt.id.clone()))
+        let charge = NewCharge {
+            invoice,
+            method,
+            at,
+        };
+        let sent = charge::send_new(cx, uow, &book, charge, last.as_deref()).await?;
+        Ok(Progress::Charging(Box::new(sent)))
     }
-}
-
-async fn last_attempt(
-    uow: &mut dyn UnitOfWork,
-    invoice: &Invoice,
-) -> Result<Option<Stored<PaymentAttempt>>, Error> {
-    let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
-    unowned_records::<PaymentAttempt>(uow)
-        .first(&of_invoice)
-        .await
 }

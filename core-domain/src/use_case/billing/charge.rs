@@ -80,10 +80,7 @@ pub(super) async fn plan(
     method: &str,
     at: Timestamp,
 ) -> Result<Stored<PaymentAttempt>> {
-    let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
-    let last = unowned_records::<PaymentAttempt>(uow)
-        .first(&of_invoice)
-        .await?;
+    let last = last_attempt(uow, &invoice.id).await?;
     if let Some(last) = &last
         && AttemptStatus::OPEN.contains(&last.status)
     {
@@ -91,6 +88,45 @@ pub(super) async fn plan(
     }
     let attempt = new_attempt(cx, invoice, last.as_deref(), method, at);
     store_attempt(uow, attempt).await
+}
+
+/// Returns the last attempt to charge an invoice. Returns `None` if there is none.
+pub(super) async fn last_attempt(
+    uow: &mut dyn UnitOfWork,
+    invoice: &InvoiceId,
+) -> Result<Option<Stored<PaymentAttempt>>> {
+    let of_invoice = PaymentAttemptQuery::Of(invoice.clone());
+    unowned_records::<PaymentAttempt>(uow)
+        .first(&of_invoice)
+        .await
+}
+
+/// A charge that begins with the commit of a unit of work.
+pub(super) struct NewCharge {
+    pub(super) invoice: Stored<Invoice>,
+    /// The payment method.
+    pub(super) method: String,
+    /// The instant of billing at which the charge is dated.
+    pub(super) at: Timestamp,
+}
+
+/// Stores an attempt as one whose call at the provider begins after the commit. `last` is the last attempt of the invoice, and
+/// has an outcome. Pass the returned attempt to [`finish_sent`].
+pub(super) async fn send_new(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    charge: NewCharge,
+    last: Option<&PaymentAttempt>,
+) -> Result<SentAttempt> {
+    let mut attempt = new_attempt(cx, &charge.invoice, last, &charge.method, charge.at);
+    attempt.status = AttemptEvent::Send.next(attempt.status)?;
+    Ok(SentAttempt {
+        attempt: store_attempt(uow, attempt).await?,
+        invoice: charge.invoice,
+        customer: book.customer.clone(),
+        is_repeated: false,
+    })
 }
 
 /// Returns the attempt after the last one, which is not stored yet.
@@ -141,11 +177,7 @@ pub(super) async fn record_payment_at_provider(
     billing: &Billing,
     invoice: &Invoice,
 ) -> Result<()> {
-    let of_invoice = PaymentAttemptQuery::Of(invoice.id.clone());
-    let last = unowned_records::<PaymentAttempt>(uow)
-        .first(&of_invoice)
-        .await?;
-    let attempt = match last {
+    let attempt = match last_attempt(uow, &invoice.id).await? {
         Some(last) if AttemptStatus::OPEN.contains(&last.status) => {
             return Err(operation::in_progress());
         }
@@ -184,10 +216,20 @@ pub(super) async fn try_run(
     billing: &Billing,
     attempt: &PaymentAttemptId,
 ) -> Result<Charge, ChargeFailure> {
-    let sent = match send(cx, store, billing, attempt).await? {
-        SendOutcome::Before(charge) => return Ok(charge),
-        SendOutcome::Now(sent) => sent,
-    };
+    match send(cx, store, billing, attempt).await? {
+        SendOutcome::Before(charge) => Ok(charge),
+        SendOutcome::Now(sent) => finish_sent(cx, store, billing, *sent).await,
+    }
+}
+
+/// Calls the provider for an attempt, and stores the outcome.
+pub(super) async fn finish_sent(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    sent: SentAttempt,
+) -> Result<Charge, ChargeFailure> {
+    let attempt = sent.id();
     match collect(cx, store, billing, &sent).await {
         Ok(CollectOutcome::Paid) => Ok(finish(cx, store, billing, &sent, &Outcome::Paid).await?),
         Ok(CollectOutcome::Declined(decline)) | Err(PaymentsError::Declined(decline)) => {
@@ -218,12 +260,19 @@ pub(super) async fn try_run(
 }
 
 /// An attempt whose call at the provider may have begun.
-struct SentAttempt {
+pub(super) struct SentAttempt {
     attempt: Stored<PaymentAttempt>,
     invoice: Stored<Invoice>,
-    customer: Stored<Customer>,
+    customer: Customer,
     /// Whether an earlier call of the attempt may have reached the provider.
     is_repeated: bool,
+}
+
+impl SentAttempt {
+    /// Returns the id of the attempt.
+    pub(super) fn id(&self) -> &PaymentAttemptId {
+        &self.attempt.id
+    }
 }
 
 enum SendOutcome {
@@ -268,7 +317,7 @@ async fn send(
             Ok(SendOutcome::Now(Box::new(SentAttempt {
                 attempt: unaudited::replace(uow, &seen, next).await?,
                 invoice,
-                customer,
+                customer: customer.edit(),
                 is_repeated,
             })))
         })
@@ -493,10 +542,7 @@ pub(super) async fn discard(
 /// Returns the outcome of the last attempt of an invoice whose outcome is known. Returns `None` if there is none.
 pub(super) async fn last(store: &dyn Store, invoice: &InvoiceId) -> Result<Option<Charge>> {
     let mut uow = store.begin(Mode::Read).await?;
-    let of_invoice = PaymentAttemptQuery::Of(invoice.clone());
-    let last = unowned_records::<PaymentAttempt>(uow.as_mut())
-        .first(&of_invoice)
-        .await;
+    let last = last_attempt(uow.as_mut(), invoice).await;
     uow.rollback().await;
     Ok(last?.and_then(|last| charge_of(&last)))
 }
