@@ -50,6 +50,35 @@ async fn a_charge_that_is_confirmed_at_stripe_activates_the_subscription_by_its_
     assert!(billing.server.terminate().await.success());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_and_a_lost_dispute_at_stripe_are_posted_once() {
+    let (stripe, billing) = BillingServer::at_stripe().await;
+    for (slug, is_refund) in [("refunded", true), ("disputed", false)] {
+        let member = PlatformMember::operating(&billing.server, slug).await;
+        let body = json!({ "platformId": member.platform, "tier": "starter", "trialDays": 0,
+            "paymentMethodId": "pm_card_visa", "billingEmail": "billing@example.org" });
+        let created = billing.post("/subscription", body, 201).await;
+        assert_eq!(created["status"], "active");
+        let invoice = only_invoice(&billing, &member.platform).await;
+        let invoice = invoice["providerId"].as_str().unwrap();
+        match is_refund {
+            true => drop(stripe.refund(invoice, Some(900)).unwrap()),
+            false => drop(stripe.lose_dispute(invoice).unwrap()),
+        }
+    }
+    // Both payments, without the refund and the dispute.
+    let expected = 2 * 2_900 - 900 - 2_900;
+    let posted = async {
+        while billing.accounts().await["cash"] != expected {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, posted).await.unwrap();
+    stripe.redeliver().await;
+    assert_eq!(billing.accounts().await["cash"], expected);
+    assert!(billing.server.terminate().await.success());
+}
+
 /// Returns the only invoice of a platform.
 async fn only_invoice(billing: &BillingServer, platform: &str) -> Value {
     let invoices = billing.invoices(platform).await;

@@ -10,6 +10,7 @@ use core_fake_kit::server::{Server, bind};
 use serde_json::Value;
 
 use crate::card::ChargeEnd;
+use crate::dispute;
 use crate::fault::Fault;
 use crate::journal::{Exchange, Journal, RecordedRequest};
 use crate::limit::{Limiter, RateLimit};
@@ -166,6 +167,19 @@ impl FakeStripe {
         drop(inner);
         webhook::send_new(&self.shared);
         Some((charge, id))
+    }
+
+    /// Closes a dispute about the payment of an invoice, which the customer wins. Returns the id of the dispute; `None` if no card
+    /// has paid the invoice.
+    #[must_use]
+    pub fn lose_dispute(&self, invoice: &str) -> Option<String> {
+        let mut inner = self.shared.lock();
+        let state = &mut inner.state;
+        let intent = state.invoice(invoice, "").ok()?.payment_intent.clone()?;
+        let id = dispute::lose(state, &intent).ok()?;
+        drop(inner);
+        webhook::send_new(&self.shared);
+        Some(id)
     }
 
     /// Returns an invoice as the API shows it.

@@ -71,6 +71,7 @@ mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod customer;
+mod dispute;
 mod endpoint;
 mod envelope;
 mod event;

@@ -6,7 +6,7 @@
 //!
 //! # The key
 //! A restricted key needs these permissions: Customers, Setup Intents, Payment Methods, Invoices and Customer portal, all
-//! *Write*, Payment Intents and Events *Read*. The prefix of the key decides the mode, test or live; objects and events of
+//! *Write*, Charges and Refunds, Payment Intents and Events *Read*. The prefix of the key decides the mode, test or live; objects and events of
 //! the other mode are refused. Neither the key nor any other secret appears in logs, errors or `Debug` output.
 //!
 //! # Changes
@@ -34,6 +34,7 @@ mod call;
 mod client;
 mod currency;
 mod customer;
+mod dispute;
 mod error;
 mod event;
 mod invoice;

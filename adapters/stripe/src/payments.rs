@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use core_domain::billing::PaymentProvider;
 use core_domain::kernel::{Clock, Secret, Timestamp};
 use core_domain::port::{
-    Close, CollectOutcome, InvoiceReference, OpKey, PayingCustomer, Payments, PaymentsError,
-    ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund, ProviderSetupIntent,
-    PushedInvoice, WebhookError,
+    Close, CollectOutcome, InvoiceReference, LostDispute, OpKey, PayingCustomer, Payments,
+    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
+    ProviderSetupIntent, PushedInvoice, WebhookError,
 };
 
 use crate::client::{Client, TlsError};
@@ -16,7 +16,7 @@ use crate::invoice::{charge, close, look_up, push};
 use crate::options::{OptionError, StripeAccount, StripeOptions};
 use crate::rate::Caller;
 use crate::session::Session;
-use crate::{customer, event, method, refund, webhook};
+use crate::{customer, dispute, event, method, refund, webhook};
 
 /// An error that prevents the use of Stripe.
 #[derive(Debug, thiserror::Error)]
@@ -182,6 +182,10 @@ impl Payments for StripePayments {
 
     async fn refunds(&self, id: &str) -> Result<Vec<ProviderRefund>, PaymentsError> {
         Ok(refund::list(&self.session(), id).await?)
+    }
+
+    async fn lost_dispute(&self, event: &str) -> Result<Option<LostDispute>, PaymentsError> {
+        Ok(dispute::find_lost(&self.session(), event).await?)
     }
 
     async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError> {

@@ -63,7 +63,7 @@ pub use passkeys::{
 };
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use payments::{
-    Close, CollectOutcome, Decline, InvoiceReference, OpKey, PayingCustomer, Payments,
+    Close, CollectOutcome, Decline, InvoiceReference, LostDispute, OpKey, PayingCustomer, Payments,
     PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
     ProviderSetupIntent, PushedInvoice, PushedLine, WebhookError,
 };

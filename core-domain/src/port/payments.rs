@@ -152,6 +152,13 @@ pub trait Payments: Send + Sync + std::fmt::Debug {
     /// Only those of every method.
     async fn refunds(&self, id: &str) -> Result<Vec<ProviderRefund>, PaymentsError>;
 
+    /// Returns the dispute that an event is about, if it is lost: the bank of the customer has taken the money back for good.
+    /// Returns `None` for another event. A provider without disputes returns none.
+    ///
+    /// # Errors
+    /// Only those of every method.
+    async fn lost_dispute(&self, event: &str) -> Result<Option<LostDispute>, PaymentsError>;
+
     /// Returns the payment method that the provider shows as the default of a customer. Returns `None` if it shows none.
     ///
     /// # Errors
@@ -254,6 +261,19 @@ pub struct ProviderRefund {
     pub currency: Currency,
     /// Whether the money has left the account. A refund can take days, or fail.
     pub is_complete: bool,
+}
+
+/// A dispute that is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostDispute {
+    /// The id at the provider.
+    pub id: String,
+    /// The id of the customer at the provider.
+    pub customer: String,
+    /// The amount that was taken back, in minor units.
+    pub amount: i64,
+    /// The currency of the amount.
+    pub currency: Currency,
 }
 
 /// An invoice for the provider. Its lines add up to `amount_due`.

@@ -32,6 +32,12 @@ impl LaneKey {
         Self(format!("billing:{id}"))
     }
 
+    /// Returns the key of the lane for an event of the payment provider whose customer is not known yet.
+    #[must_use]
+    pub fn provider_event(id: &str) -> Self {
+        Self(format!("provider-event:{id}"))
+    }
+
     /// Returns the key of a lane for jobs of the host application that belong to no platform.
     #[must_use]
     pub fn host(name: &str) -> Self {

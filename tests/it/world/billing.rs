@@ -1,5 +1,6 @@
 //! A server whose clock of billing the tests move.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Call, Installation, SERVICE_KEY, Server};
+use super::{Call, Installation, SERVICE_KEY, Server, run};
 
 /// A time-out that only a hanging test reaches.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -21,6 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// A server whose clock of billing the tests move.
 pub(crate) struct BillingServer {
     pub(crate) server: Server,
+    /// The folder of its data.
     pub(crate) data: TempDir,
 }
 
@@ -98,6 +100,13 @@ impl BillingServer {
         }
         invoices
     }
+
+    /// Returns the sum of each account of the journal: debits are positive. Accounts of customers are named without ids.
+    pub(crate) async fn accounts(&self) -> BTreeMap<String, i64> {
+        let exported = run(self.data.path(), &["export-journal"], "").await;
+        assert!(exported.status.success(), "{exported:?}");
+        sums_of(&String::from_utf8(exported.stdout).unwrap())
+    }
 }
 
 /// Registers the webhook of a server at Stripe, for all events.
@@ -110,4 +119,21 @@ async fn register_webhook(stripe: &FakeStripe, billing: &str) {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let registered = client.request(request.unwrap()).await.unwrap();
     assert_eq!(registered.status(), 200);
+}
+
+/// Returns the sums of the accounts of an exported journal.
+fn sums_of(journal: &str) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    for line in journal.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [_, _, account, _, debit, credit, _] = fields[..] else {
+            panic!("{line}");
+        };
+        let account = account.split(':').next().unwrap();
+        let amount = |text: &str| text.parse::<i64>().unwrap();
+        if !account.is_empty() {
+            *sums.entry(account.to_owned()).or_default() += amount(debit) - amount(credit);
+        }
+    }
+    sums
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use core_domain::billing::Currency;
 use core_domain::kernel::Timestamp;
-use core_domain::port::{Payments, ProviderEvent, ProviderRefund, WebhookError};
+use core_domain::port::{LostDispute, Payments, ProviderEvent, ProviderRefund, WebhookError};
 use core_stripe_fake::Settings;
 use serde_json::json;
 
@@ -112,4 +112,33 @@ async fn a_refund_is_read_by_its_charge_or_by_its_id() {
         .collect();
     let expected = (Some(charge.as_str()), Some(customer.as_str()));
     assert_eq!(refunded, [expected, expected]);
+}
+
+#[tokio::test]
+async fn a_lost_dispute_is_read_from_its_event() {
+    let world = World::new().await;
+    let customer = world.customer().await;
+    let method = world.attach("pm_card_visa", &customer).await;
+    let invoice = world.push(&customer).await;
+    world.collect(&invoice, &method, "pay:1").await.unwrap();
+    let id = world.fake.lose_dispute(&invoice.id).unwrap();
+    let events = world.stripe.events_since(world.now()).await.unwrap();
+    for event in &events {
+        let lost = world.stripe.lost_dispute(&event.id).await.unwrap();
+        let expected = LostDispute {
+            id: id.clone(),
+            customer: customer.clone(),
+            amount: 2_900,
+            currency: Currency::USD,
+        };
+        let is_dispute = event.kind == "charge.dispute.closed";
+        assert_eq!(lost, is_dispute.then_some(expected), "{}", event.kind);
+    }
+    assert!(
+        events
+            .iter()
+            .any(|event| event.kind == "charge.dispute.closed")
+    );
+    let missing = world.stripe.lost_dispute("evt_missing").await.unwrap();
+    assert_eq!(missing, None);
 }

@@ -26,6 +26,8 @@ pub(super) enum Subject {
     Methods,
     /// The refunds of a charge, or one refund.
     Refunds,
+    /// A dispute about a payment. Its events name no customer.
+    Dispute,
 }
 
 impl Subject {
@@ -38,6 +40,7 @@ impl Subject {
             | "invoice.voided"
             | "invoice.marked_uncollectible" => Some(Self::Invoice),
             "charge.refunded" | "refund.updated" => Some(Self::Refunds),
+            "charge.dispute.closed" => Some(Self::Dispute),
             "setup_intent.succeeded" | "customer.updated" => Some(Self::Methods),
             _ => kind.starts_with("payment_method.").then_some(Self::Methods),
         }
@@ -48,8 +51,8 @@ impl Subject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventInput {
-    /// The customer that the event is about.
-    pub customer_id: CustomerId,
+    /// The customer that the event is about. `None` if only the provider knows the customer.
+    pub customer_id: Option<CustomerId>,
     /// The id of the event at the provider.
     pub event_id: String,
 }
@@ -58,7 +61,10 @@ impl JobInput for EventInput {
     type Owner = Unowned;
 
     fn lane(&self) -> LaneKey {
-        LaneKey::billing(&self.customer_id)
+        match &self.customer_id {
+            Some(customer) => LaneKey::billing(customer),
+            None => LaneKey::provider_event(&self.event_id),
+        }
     }
 
     /// Returns `None`, because billing outlives platforms.
@@ -172,16 +178,19 @@ async fn sync_object(
 ) -> Result<(), ChargeFailure> {
     let (store, billing) = (cx.store, cx.kind.billing.as_ref());
     let system = Context::system(Arc::clone(&cx.kind.entropy));
-    match (Subject::of(&event.kind), &event.object_id) {
-        (Some(Subject::Invoice), Some(invoice)) => {
+    let customer = cx.input.customer_id.as_ref();
+    match (Subject::of(&event.kind), customer, &event.object_id) {
+        (Some(Subject::Dispute), _, _) => {
+            refund::post_lost_dispute(&system, store, billing, &event.id).await
+        }
+        (Some(Subject::Invoice), _, Some(invoice)) => {
             sync::sync_invoice(&system, store, billing, invoice).await
         }
-        (Some(Subject::Refunds), Some(refunded)) => {
-            let customer = &cx.input.customer_id;
+        (Some(Subject::Refunds), Some(customer), Some(refunded)) => {
             refund::post_refunds(&system, store, billing, customer, refunded).await
         }
-        (Some(Subject::Methods), _) => {
-            sync::sync_methods(&system, store, billing, &cx.input.customer_id).await
+        (Some(Subject::Methods), Some(customer), _) => {
+            sync::sync_methods(&system, store, billing, customer).await
         }
         _ => Ok(()),
     }

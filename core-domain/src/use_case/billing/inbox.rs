@@ -40,7 +40,11 @@ pub async fn receive(
         }
         None => None,
     };
-    let is_handled = customer.is_some() && Subject::of(&event.kind).is_some();
+    let is_handled = match Subject::of(&event.kind) {
+        Some(Subject::Dispute) => true,
+        Some(_) => customer.is_some(),
+        None => false,
+    };
     let customer_id = customer.map(|customer| customer.id.clone());
     let received = ReceivedEvent {
         id: event.id.clone(),
@@ -58,7 +62,7 @@ pub async fn receive(
     if new.is_empty() {
         return Ok(false);
     }
-    if let Some(customer_id) = customer_id.filter(|_| is_handled) {
+    if is_handled {
         let input = EventInput {
             customer_id,
             event_id: event.id.clone(),

@@ -17,10 +17,10 @@ use crate::kernel::{
     Entropy, Error, Result, Secret, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
 };
 use crate::port::{
-    Cause, Close, CollectOutcome, Decline, Env, InvoiceReference, Mode, OpKey, PayingCustomer,
-    Payments, PaymentsError, Persisted, ProviderEvent, ProviderInvoice, ProviderMethod,
-    ProviderRefund, ProviderSetupIntent, PushedInvoice, Store, UnitOfWork, WebhookError, Work,
-    transact_in,
+    Cause, Close, CollectOutcome, Decline, Env, InvoiceReference, LostDispute, Mode, OpKey,
+    PayingCustomer, Payments, PaymentsError, Persisted, ProviderEvent, ProviderInvoice,
+    ProviderMethod, ProviderRefund, ProviderSetupIntent, PushedInvoice, Store, UnitOfWork,
+    WebhookError, Work, transact_in,
 };
 use crate::use_case::shared::remove_first;
 
@@ -365,6 +365,10 @@ impl Payments for Ledger {
 
     async fn refunds(&self, _: &str) -> Result<Vec<ProviderRefund>, PaymentsError> {
         Ok(Vec::new())
+    }
+
+    async fn lost_dispute(&self, _: &str) -> Result<Option<LostDispute>, PaymentsError> {
+        Ok(None)
     }
 
     async fn default_method(&self, _: &str) -> Result<Option<String>, PaymentsError> {

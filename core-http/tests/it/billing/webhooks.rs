@@ -2,7 +2,7 @@
 
 use core_domain::billing::{Account, Currency, Customer, CustomerQuery};
 use core_domain::kernel::{Clock, Context};
-use core_domain::port::{Close, OpKey, Payments, ProviderEvent, ProviderRefund};
+use core_domain::port::{Close, LostDispute, OpKey, Payments, ProviderEvent, ProviderRefund};
 use core_domain::use_case::billing::inbox::catch_up;
 use core_domain::use_case::billing::reconcile::compare_invoices;
 use http::{Method, Request};
@@ -181,6 +181,32 @@ async fn a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid(
     assert_eq!(world.last_invoice(&platform).await["status"], "paid");
 }
 on_every_store!(a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid);
+
+async fn a_lost_dispute_is_posted_once_and_others_change_nothing(world: World) {
+    let (platform, _) = paying_platform(&world, "starter").await;
+    let dispute = |customer: &str| LostDispute {
+        id: "dp_1".to_owned(),
+        customer: customer.to_owned(),
+        amount: 2_900,
+        currency: Currency::USD,
+    };
+    let known = dispute(&provider_customer(&world).await);
+    world.payments.add_dispute("evt_1", known.clone());
+    world.payments.add_dispute("evt_2", known);
+    world.payments.add_dispute("evt_3", dispute("cus_unknown"));
+    // The last event is about a dispute that is not lost.
+    for id in ["evt_1", "evt_2", "evt_3", "evt_4"] {
+        let body = json!({ "id": id, "type": "charge.dispute.closed", "object": "dp_1" });
+        let body = body.to_string();
+        let _ = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+        world.run_jobs().await;
+    }
+    let sums = world.assert_books_balance().await;
+    assert_eq!(sums.sum(Currency::USD, Account::Cash), 0);
+    assert_eq!(sums.sum(Currency::USD, Account::Revenue), 0);
+    assert_eq!(world.last_invoice(&platform).await["status"], "paid");
+}
+on_every_store!(a_lost_dispute_is_posted_once_and_others_change_nothing);
 
 #[tokio::test]
 async fn a_missed_event_is_fetched_although_a_later_one_was_delivered() {

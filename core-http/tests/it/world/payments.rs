@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use core_domain::billing::PaymentProvider;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    Cause, Close, CollectOutcome, Decline, InvoiceReference, OpKey, PayingCustomer, Payments,
-    PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
+    Cause, Close, CollectOutcome, Decline, InvoiceReference, LostDispute, OpKey, PayingCustomer,
+    Payments, PaymentsError, ProviderEvent, ProviderInvoice, ProviderMethod, ProviderRefund,
     ProviderSetupIntent, PushedInvoice, WebhookError,
 };
 use core_domain::use_case::billing::ledger::Ledger;
@@ -40,6 +40,7 @@ pub(crate) struct FaultyPayments {
     events: Arc<Mutex<Vec<ProviderEvent>>>,
     details: Arc<Mutex<Vec<PayingCustomer>>>,
     refunds: Arc<Mutex<Vec<(String, ProviderRefund)>>>,
+    disputes: Arc<Mutex<Vec<(String, LostDispute)>>>,
     is_stripe: Arc<AtomicBool>,
 }
 
@@ -54,6 +55,7 @@ impl FaultyPayments {
             events: Arc::default(),
             details: Arc::default(),
             refunds: Arc::default(),
+            disputes: Arc::default(),
             is_stripe: Arc::default(),
         }
     }
@@ -74,6 +76,12 @@ impl FaultyPayments {
             .lock()
             .unwrap()
             .push((charge.to_owned(), refund));
+    }
+
+    /// Adds the lost dispute that an event is about.
+    pub(crate) fn add_dispute(&self, event: &str, dispute: LostDispute) {
+        let mut disputes = self.disputes.lock().unwrap();
+        disputes.push((event.to_owned(), dispute));
     }
 
     /// States from now on that this is Stripe.
@@ -244,6 +252,12 @@ impl Payments for FaultyPayments {
         let refunds = self.refunds.lock().unwrap();
         let of_charge = refunds.iter().filter(|(charge, _)| charge == id);
         Ok(of_charge.map(|(_, refund)| refund.clone()).collect())
+    }
+
+    async fn lost_dispute(&self, event: &str) -> Result<Option<LostDispute>, PaymentsError> {
+        let disputes = self.disputes.lock().unwrap();
+        let found = disputes.iter().find(|(of, _)| of == event);
+        Ok(found.map(|(_, dispute)| dispute.clone()))
     }
 
     async fn default_method(&self, customer: &str) -> Result<Option<String>, PaymentsError> {
