@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::book::CustomerBook;
-use super::charge::{NewCharge, SentAttempt};
+use super::charge::{Charge, NewCharge, SentAttempt};
 use super::due::{self, Due, DueItem};
 use super::event_job::ApplyEvent;
 use super::period_invoice::method_of;
@@ -201,7 +201,7 @@ impl JobStep<Advance> for Changes {
             match customer.make_next_change().await? {
                 Progress::Done => return Ok(AdvanceOutput { changes }),
                 Progress::Interrupted(attempt) => {
-                    customer.run(&attempt).await?;
+                    customer.resume(&attempt).await?;
                     continue;
                 }
                 Progress::Changed => {}
@@ -297,18 +297,25 @@ impl Advancing<'_> {
         Ok(Progress::Changed)
     }
 
+    /// Calls the provider for a new attempt.
     async fn charge(&self, sent: SentAttempt) -> Result<(), StepError> {
         let attempt = sent.id().clone();
         let charged = charge::finish_sent(&self.cx, self.store, self.billing, sent).await;
-        match charged {
-            Ok(_) => Ok(()),
-            Err(failure) => Err(self.step_error(failure, &attempt).await?),
-        }
+        self.end_charge(&attempt, charged).await
     }
 
-    async fn run(&self, attempt: &PaymentAttemptId) -> Result<(), StepError> {
-        let run = charge::try_run(&self.cx, self.store, self.billing, attempt).await;
-        match run {
+    /// Finds out the outcome of an interrupted attempt.
+    async fn resume(&self, attempt: &PaymentAttemptId) -> Result<(), StepError> {
+        let charged = charge::try_run(&self.cx, self.store, self.billing, attempt).await;
+        self.end_charge(attempt, charged).await
+    }
+
+    async fn end_charge(
+        &self,
+        attempt: &PaymentAttemptId,
+        charged: Result<Charge, ChargeFailure>,
+    ) -> Result<(), StepError> {
+        match charged {
             Ok(_) => Ok(()),
             Err(failure) => Err(self.step_error(failure, attempt).await?),
         }
