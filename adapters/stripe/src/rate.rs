@@ -17,8 +17,8 @@ const MAX_PAUSE: Duration = Duration::from_hours(1);
 /// The part of an allowed number of requests that may be sent at once by callers who wait.
 const BURST_PART: u32 = 5;
 
-/// How much later than its slot a request may be sent without a later slot for the next one. Timers are not more exact.
-const LATENESS: Duration = Duration::from_millis(5);
+/// Maximum lateness of a request that does not delay the next one. Timers are not more exact.
+const LATENESS: Duration = Duration::from_millis(15);
 
 /// The kind of caller. Requests of earlier kinds are sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

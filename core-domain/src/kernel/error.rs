@@ -356,6 +356,14 @@ impl Error {
         }
     }
 
+    /// Returns whether the change may have been made, completely or in part: a reply of the payment provider or of the store
+    /// was lost. Nothing may be undone then. The request finds out the outcome when it is repeated with its idempotency key.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::Store(StoreError::CommitUnknown(_)))
+            || self.code() == Code::PaymentOutcomeUnknown
+    }
+
     /// Returns the code of the error response.
     #[must_use]
     pub fn code(&self) -> Code {

@@ -87,7 +87,7 @@ impl Plan {
             drain_limit: Duration::from_secs(10),
             queueing: Duration::from_secs(5),
             subscriptions: 2_000,
-            stripe_renewals: 250,
+            stripe_renewals: 500,
             ticked: 1_000_000,
             starts: 60,
             audit: 1_000_000,

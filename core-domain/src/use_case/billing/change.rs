@@ -11,7 +11,7 @@ use super::book::CustomerBook;
 use super::charge::{Charge, discard};
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
-use super::provider::{NO_PAYMENT_METHOD, payment_required};
+use super::provider::{NO_PAYMENT_METHOD, not_undone, payment_required};
 use super::quote::{Target, plan_change, quote};
 use super::subscription::{PendingCharge, charge_pending, live_of, load, tier_of};
 use super::subscription_state::{self, open_invoices_of};
@@ -474,8 +474,11 @@ pub(super) async fn charge_or_undo(
     pending: &PendingCharge,
 ) -> Result<Option<Charge>> {
     let charged = charge_pending(cx, store, billing, pending).await;
-    if let (Err(_), Some(invoice)) = (&charged, &pending.invoice_id) {
-        discard(cx, store, billing, invoice).await?;
+    if let (Err(error), Some(invoice)) = (&charged, &pending.invoice_id)
+        && !error.is_outcome_unknown()
+    {
+        let undone = discard(cx, store, billing, invoice).await;
+        undone.map_err(not_undone)?;
     }
     charged
 }

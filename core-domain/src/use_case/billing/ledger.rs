@@ -14,7 +14,7 @@ use crate::billing::{
     PaymentProvider, TestCard,
 };
 use crate::kernel::{
-    Entropy, Error, Result, Secret, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
+    Entropy, Error, Result, Secret, StoreError, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
 };
 use crate::port::{
     Cause, Close, CollectOutcome, Decline, Env, InvoiceReference, LostDispute, Mode, OpKey,
@@ -63,7 +63,7 @@ impl Ledger {
     /// Opens a unit of work for reading, which is rolled back when it is dropped.
     async fn begin(&self) -> Result<Box<dyn UnitOfWork>, PaymentsError> {
         let uow = self.store.begin(Mode::Read).await;
-        uow.map_err(|error| unavailable(error.into()))
+        uow.map_err(|error| store_failure(error.into()))
     }
 
     /// Runs a unit of work. The version of a row or a unique key decides each of them.
@@ -88,14 +88,17 @@ impl Ledger {
         }
         let mut uow = self.begin().await?;
         let methods = unowned_records::<LedgerMethod>(uow.as_mut());
-        let found = methods.find(id).await.map_err(unavailable)?;
+        let found = methods.find(id).await.map_err(store_failure)?;
         Ok(found.map(|method| to_method(&method)))
     }
 }
 
-/// The store of the ledger is the suite's own. If it fails, nothing has happened.
-fn unavailable(error: Error) -> PaymentsError {
-    PaymentsError::Unavailable(Cause::new(error))
+/// The store of the ledger is the suite's own. If it fails, nothing has happened, unless the reply to a commit was lost.
+fn store_failure(error: Error) -> PaymentsError {
+    match error {
+        Error::Store(StoreError::CommitUnknown(_)) => PaymentsError::Unknown(Cause::new(error)),
+        error => PaymentsError::Unavailable(Cause::new(error)),
+    }
 }
 
 /// Returns an id that is derived from the key of the request, so that a repeated request has the same.
@@ -196,7 +199,7 @@ impl Payments for Ledger {
         let created = self.transact(|uow, _| {
             Box::pin(async move { store_intent(uow, id, client_secret, customer).await })
         });
-        created.await.map_err(unavailable)?;
+        created.await.map_err(store_failure)?;
         Ok(ProviderSetupIntent {
             id: id.clone(),
             client_secret: Secret::new(client_secret.as_str()),
@@ -208,7 +211,7 @@ impl Payments for Ledger {
         let of_customer = LedgerMethodQuery::Of(customer.to_owned());
         let mut uow = self.begin().await?;
         let methods = all_unowned::<LedgerMethod>(uow.as_mut(), of_customer).await;
-        let methods = methods.map_err(unavailable)?;
+        let methods = methods.map_err(store_failure)?;
         Ok(methods.iter().map(|method| to_method(method)).collect())
     }
 
@@ -238,7 +241,7 @@ impl Payments for Ledger {
         let attached = self.transact(|uow, _| {
             Box::pin(async move { store_method(uow, id, card, customer).await })
         });
-        let attached = attached.await.map_err(unavailable)?;
+        let attached = attached.await.map_err(store_failure)?;
         Ok(to_method(&attached))
     }
 
@@ -256,7 +259,7 @@ impl Payments for Ledger {
             Err(Error::NotFound(_)) => Err(PaymentsError::Invalid(format!(
                 "there is no payment method {method}"
             ))),
-            Err(error) => Err(unavailable(error)),
+            Err(error) => Err(store_failure(error)),
         }
     }
 
@@ -281,7 +284,7 @@ impl Payments for Ledger {
         }
         let pushed =
             self.transact(|uow, _| Box::pin(async move { store_invoice(uow, invoice).await }));
-        let pushed = pushed.await.map_err(unavailable)?;
+        let pushed = pushed.await.map_err(store_failure)?;
         Ok(to_invoice(&pushed, None))
     }
 
@@ -301,7 +304,7 @@ impl Payments for Ledger {
                 Err(PaymentsError::Invalid(format!("there is no such {kind}")))
             }
             Err(error @ Error::Refused { .. }) => Err(PaymentsError::Invalid(error.to_string())),
-            Err(error) => Err(unavailable(error)),
+            Err(error) => Err(store_failure(error)),
         }
     }
 
@@ -335,7 +338,7 @@ impl Payments for Ledger {
         match closed.await {
             Ok(true) => Ok(()),
             Ok(false) => Err(PaymentsError::Invalid("the invoice has ended".to_owned())),
-            Err(error) => Err(unavailable(error)),
+            Err(error) => Err(store_failure(error)),
         }
     }
 
@@ -345,13 +348,13 @@ impl Payments for Ledger {
     ) -> Result<Option<ProviderInvoice>, PaymentsError> {
         let mut uow = self.begin().await?;
         let invoices = unowned_records::<LedgerInvoice>(uow.as_mut());
-        let known = invoices.find(&invoice.id).await.map_err(unavailable)?;
+        let known = invoices.find(&invoice.id).await.map_err(store_failure)?;
         let Some(known) = known else {
             return Ok(None);
         };
         let charges = LedgerChargeQuery::Of(invoice.id.clone());
         let last = unowned_records::<LedgerCharge>(uow.as_mut());
-        let last = last.first(&charges).await.map_err(unavailable)?;
+        let last = last.first(&charges).await.map_err(store_failure)?;
         let last = last.map(|charge| self.to_collected(charge.outcome));
         Ok(Some(to_invoice(&known, last)))
     }
@@ -359,7 +362,7 @@ impl Payments for Ledger {
     async fn invoice(&self, id: &str) -> Result<Option<ProviderInvoice>, PaymentsError> {
         let mut uow = self.begin().await?;
         let invoices = unowned_records::<LedgerInvoice>(uow.as_mut());
-        let found = invoices.find(id).await.map_err(unavailable)?;
+        let found = invoices.find(id).await.map_err(store_failure)?;
         Ok(found.map(|invoice| to_invoice(&invoice, None)))
     }
 

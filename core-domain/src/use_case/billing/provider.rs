@@ -158,7 +158,12 @@ pub(super) fn payments_error(error: PaymentsError) -> Error {
     }
 }
 
-pub(super) fn outcome_unknown() -> Error {
+/// Returns the error of a change that could not be undone, so that it may still be made.
+pub(super) fn not_undone(_: Error) -> Error {
+    outcome_unknown()
+}
+
+fn outcome_unknown() -> Error {
     Error::refused(
         Code::PaymentOutcomeUnknown,
         "The outcome at the payment provider is not known yet. Repeat the request with the same idempotency key.",

@@ -11,6 +11,7 @@ use super::charge::{self, Charge};
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::period_invoice::period_line;
+use super::provider::not_undone;
 use super::subscription_state;
 use super::{card_notice, customer, payment, payment_method, plan};
 use crate::access::{
@@ -299,13 +300,13 @@ pub async fn finish_creation(
         Ok(_) => {}
         // The card was refused when it was attached.
         Err(error) if error.code() == Code::PaymentRequired => {}
-        Err(error) if error.code() == Code::PaymentOutcomeUnknown => return Err(error),
+        Err(error) if error.is_outcome_unknown() => return Err(error),
         Err(error) => {
             let id = &pending.subscription_id;
             let undone = transact(store, |uow, _| {
                 Box::pin(async move { payment::undo_creation(cx, uow, billing, id).await })
             });
-            undone.await?;
+            undone.await.map_err(not_undone)?;
             return Err(error);
         }
     }
@@ -380,10 +381,11 @@ pub async fn finish_user_creation(
     pending: &PendingCharge,
 ) -> Result<Stored<Subscription>> {
     let charged = charge_pending(cx, store, billing, pending).await;
-    if charged.is_err()
-        && let Some(invoice) = &pending.invoice_id
+    if let (Err(error), Some(invoice)) = (&charged, &pending.invoice_id)
+        && !error.is_outcome_unknown()
     {
-        charge::discard(cx, store, billing, invoice).await?;
+        let undone = charge::discard(cx, store, billing, invoice).await;
+        undone.map_err(not_undone)?;
     }
     if let (Some(charge), Some(invoice)) = (charged?, &pending.invoice_id)
         && let Some(refusal) = charge.refusal(invoice)

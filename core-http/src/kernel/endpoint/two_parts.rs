@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Code, Error, Result};
+use core_domain::kernel::{Error, Result};
 use core_domain::port::{UnitOfWork, transact, transact_if};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -181,7 +181,7 @@ fn left_by(
             let refusal = final_refusal::stored_form(endpoint, cx, claim, error, false)?;
             StoredWork::Answered(refusal)
         }
-        Err(error) if error.code() == Code::PaymentOutcomeUnknown => StoredWork::Interrupted,
+        Err(error) if error.is_outcome_unknown() => StoredWork::Interrupted,
         Err(_) => StoredWork::Forgotten,
     })
 }

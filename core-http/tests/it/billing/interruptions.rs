@@ -6,6 +6,7 @@ use core_domain::billing::{
     LedgerOutcome, Subscription, SubscriptionQuery,
 };
 use core_domain::kernel::Stored;
+use core_storage::fault::FaultStore;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -226,6 +227,33 @@ async fn a_store_that_fails_at_any_call_changes_no_result_and_charges_nothing_tw
 }
 
 #[tokio::test]
+async fn a_commit_whose_reply_is_lost_changes_no_result_and_charges_nothing_twice() {
+    let mut world = World::new();
+    for scenario in SCENARIOS {
+        let prepared;
+        (world, prepared) = prepare(world, scenario).await;
+        for commit in 1.. {
+            let store;
+            (world, store) = world.with_faulty_image(&prepared.image);
+            world.queue_billing().await;
+            let is_lost = world.run_one_without_reply(&store, commit).await;
+            // A worker whose claim was lost does not know that it has the job, until the lease ends.
+            world.tick(301);
+            world.run_timers().await;
+            finish(&world).await;
+            let found = records(&world, &prepared.platform).await;
+            assert_eq!(found, prepared.expected, "{scenario:?} {commit}");
+            let charges = world.count_charges(&prepared.platform).await;
+            assert_eq!(charges, prepared.charges, "{scenario:?} {commit}");
+            if !is_lost {
+                assert!(commit > 2, "{scenario:?} has only {commit} commits");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_fails_at_any_time_changes_no_amount() {
     use PaymentFault::{AnswerLost, Unreachable};
     let mut world = World::new();
@@ -344,8 +372,38 @@ async fn all_amounts(world: &World) -> Value {
     json!({ "subscriptions": subscriptions, "invoices": invoices, "paid": paid })
 }
 
+/// A failure of the store during a request.
+#[derive(Clone, Copy, Debug)]
+enum StoreFault {
+    /// From a call on, every call fails: the process has died.
+    Death,
+    /// The reply to a commit is lost.
+    LostReply,
+}
+
+impl StoreFault {
+    /// Makes the store fail at the `n`-th call or commit.
+    fn inject(self, store: &FaultStore, n: u32) {
+        match self {
+            Self::Death => store.fail_from_call(n),
+            Self::LostReply => store.lose_reply(n),
+        }
+    }
+
+    /// Ends the failure. Returns whether it was reached.
+    fn end(self, store: &FaultStore) -> bool {
+        let is_reached = match self {
+            Self::Death => store.has_failed(),
+            Self::LostReply => store.has_lost_reply(),
+        };
+        store.fail_call(u32::MAX);
+        store.lose_reply(u32::MAX);
+        is_reached
+    }
+}
+
 #[tokio::test]
-async fn a_charging_request_whose_process_dies_at_any_call_charges_once_when_it_is_repeated() {
+async fn a_charging_request_that_is_interrupted_anywhere_charges_once_when_it_is_repeated() {
     let mut world = World::new();
     for scenario in CHARGING_REQUESTS {
         world = world.with_empty_store();
@@ -353,35 +411,33 @@ async fn a_charging_request_whose_process_dies_at_any_call_charges_once_when_it_
         let image = world.image();
         let send = async |world: &World| {
             let headers = [("idempotency-key", "once")];
-            let billing = &world.billing;
-            billing
-                .send(&operator(), method.as_str(), &path, &headers, body.clone())
-                .await
+            let (caller, method) = (operator(), method.as_str());
+            let sent = world
+                .billing
+                .send(&caller, method, &path, &headers, body.clone());
+            sent.await
         };
         let done = send(&world).await;
         assert!(done.status.is_success(), "{scenario:?} {}", done.json);
         finish(&world).await;
         let expected = all_amounts(&world).await;
-        for call in 1.. {
-            let store;
-            (world, store) = world.with_faulty_image(&image);
-            store.fail_from_call(call);
-            let interrupted = send(&world).await;
-            let died = store.has_failed();
-            store.fail_call(u32::MAX);
-            recover(&world, &world.billing_parts).await;
-            finish(&world).await;
-            let answer = send(&world).await;
-            assert_eq!(
-                answer.status, done.status,
-                "{scenario:?} {call} {}",
-                answer.json
-            );
-            let found = all_amounts(&world).await;
-            assert_eq!(found, expected, "{scenario:?} {call} {}", interrupted.json);
-            if !died {
-                assert!(call > 10, "{scenario:?} has only {call} calls");
-                break;
+        for fault in [StoreFault::Death, StoreFault::LostReply] {
+            for n in 1.. {
+                let store;
+                (world, store) = world.with_faulty_image(&image);
+                fault.inject(&store, n);
+                send(&world).await;
+                let is_reached = fault.end(&store);
+                recover(&world, &world.billing_parts).await;
+                finish(&world).await;
+                let again = send(&world).await;
+                let case = format!("{scenario:?} {fault:?} {n}");
+                assert_eq!(again.status, done.status, "{case} {}", again.json);
+                assert_eq!(all_amounts(&world).await, expected, "{case}");
+                if !is_reached {
+                    assert!(n > 5, "{case} is the last one");
+                    break;
+                }
             }
         }
     }

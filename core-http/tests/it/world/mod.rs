@@ -379,6 +379,16 @@ impl World {
         failed
     }
 
+    /// Runs one job while the store loses the reply to its `commit`-th commit, and ignores the outcome of the job. Returns
+    /// whether that commit was reached. Afterwards the store loses no replies.
+    pub(crate) async fn run_one_without_reply(&self, store: &FaultStore, commit: u32) -> bool {
+        store.lose_reply(commit);
+        let _ = self.worker().run_one(&NoSupervisor).await;
+        let is_lost = store.has_lost_reply();
+        store.lose_reply(u32::MAX);
+        is_lost
+    }
+
     /// Like [`World::run_jobs`], with another provider.
     pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
         let worker = self.worker_on(provider);
