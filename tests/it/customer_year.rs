@@ -75,6 +75,10 @@ impl Year {
         rows.collect()
     }
 
+    #[expect(
+        clippy::print_stdout,
+        reason = "a person reads the invoices of the year"
+    )]
     fn print(&self) {
         for invoice in &self.documents {
             println!(
