@@ -6,8 +6,9 @@
 //!
 //! # The key
 //! A restricted key needs these permissions: Customers, Setup Intents, Payment Methods, Invoices and Customer portal, all
-//! *Write*, Charges and Refunds, Payment Intents and Events *Read*. The prefix of the key decides the mode, test or live; objects and events of
-//! the other mode are refused. Neither the key nor any other secret appears in logs, errors or `Debug` output.
+//! *Write*, Charges and Refunds, Payment Intents and Events *Read*. The prefix of the key decides the mode, test or live;
+//! objects and events of the other mode are refused. Neither the key nor any other secret appears in logs, errors or `Debug`
+//! output.
 //!
 //! # Changes
 //! Every change has an idempotency key, so that a repeated change has one effect. Stripe knows a key for a day: an older
