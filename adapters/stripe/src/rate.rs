@@ -266,12 +266,14 @@ mod tests {
         let limiter = limiter(100, 25);
         let start = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..200 {
+        for number in 0..200 {
             let limiter = Arc::clone(&limiter);
             tasks.spawn(async move {
                 for endpoint in ["create", "add", "finalize", "pay"] {
                     let turn = limiter.acquire(endpoint, Caller::Job, start + FAR);
                     turn.await.unwrap();
+                    // The response.
+                    tokio::time::sleep(Duration::from_millis(1 + number % 7)).await;
                 }
             });
         }
@@ -302,6 +304,18 @@ mod tests {
         let other = times(&limiter, Caller::Job, "find", 1).await;
         assert!(other[0] <= Duration::from_millis(11), "{other:?}");
         busy.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_the_jobs_that_wait_for_one_endpoint_only_the_first_goes_before_others() {
+        let limiter = limiter(100, 25);
+        let _waiting: Vec<_> = (0..50)
+            .map(|_| limiter.enter("create", Caller::Job))
+            .collect();
+        let pay = limiter.enter("pay", Caller::Job);
+        let now = Instant::now();
+        let at = limiter.state().next_try(pay.ticket, "pay", now);
+        assert!(at.unwrap() - now <= Duration::from_millis(11), "{at:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! MeteredGateway usage of the host program, and that of the gateway and of the sites of the local provider.
+//! Metered usage of the host program, and that of the gateway and of the sites of the local provider.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -500,6 +500,7 @@ pub(super) async fn charge(
     let attempt = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = billing.now(uow).await?;
+            // The book keeps the customer locked.
             open_book_of(uow, invoice, now).await?;
             let open = PaymentAttemptQuery::OpenOf(invoice.clone());
             if let Some(open) = unowned_records::<PaymentAttempt>(uow).first(&open).await? {

@@ -186,6 +186,20 @@ struct Preparation {
     charges: usize,
 }
 
+impl Preparation {
+    /// Finishes what is due, and asserts that the result is that without an interruption.
+    async fn assert_same(&self, world: &World, case: &str) {
+        finish(world).await;
+        assert_eq!(
+            records(world, &self.platform).await,
+            self.expected,
+            "{case}"
+        );
+        let charges = world.count_charges(&self.platform).await;
+        assert_eq!(charges, self.charges, "{case}");
+    }
+}
+
 /// Prepares a scenario, and makes its change.
 async fn prepare(world: World, scenario: Scenario) -> (World, Preparation) {
     let world = world.with_empty_store();
@@ -213,11 +227,9 @@ async fn a_store_that_fails_at_any_call_changes_no_result_and_charges_nothing_tw
             (world, store) = world.with_faulty_image(&prepared.image);
             world.queue_billing().await;
             let failed = world.run_one_failing(&store, call).await;
-            finish(&world).await;
-            let found = records(&world, &prepared.platform).await;
-            assert_eq!(found, prepared.expected, "{scenario:?} {call}");
-            let charges = world.count_charges(&prepared.platform).await;
-            assert_eq!(charges, prepared.charges, "{scenario:?} {call}");
+            prepared
+                .assert_same(&world, &format!("{scenario:?} {call}"))
+                .await;
             if !failed {
                 assert!(call > 10, "{scenario:?} has only {call} calls");
                 break;
@@ -240,11 +252,9 @@ async fn a_commit_whose_reply_is_lost_changes_no_result_and_charges_nothing_twic
             // A worker whose claim was lost does not know that it has the job, until the lease ends.
             world.tick(301);
             world.run_timers().await;
-            finish(&world).await;
-            let found = records(&world, &prepared.platform).await;
-            assert_eq!(found, prepared.expected, "{scenario:?} {commit}");
-            let charges = world.count_charges(&prepared.platform).await;
-            assert_eq!(charges, prepared.charges, "{scenario:?} {commit}");
+            prepared
+                .assert_same(&world, &format!("{scenario:?} {commit}"))
+                .await;
             if !is_lost {
                 assert!(commit > 2, "{scenario:?} has only {commit} commits");
                 break;
