@@ -11,8 +11,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::charges::recover;
-use super::webhooks::{CONFIRMED, confirm, send_about, waiting};
-use super::{billing_records, paying_platform, platform_with_card};
+use super::plan_migrations::{configure, migrate};
+use super::webhooks::{CONFIRMED, confirm, send_about, send_lost_dispute, send_refund, waiting};
+use super::{paying_platform, platform_with_card, records_without_times};
 use crate::world::{PaymentFault, World, WorldImage, operator};
 
 const DECLINED: &str = "pm_card_chargeCustomerFail";
@@ -23,8 +24,11 @@ enum Scenario {
     Renewal,
     PlannedChange,
     Cancellation,
+    PlanMove,
+    TrialNotice,
     TrialEnd,
     TrialEndWithoutCard,
+    CardNotice,
     Decline,
     LastAttempt,
     UnpaidEnd,
@@ -34,14 +38,19 @@ enum Scenario {
     UsageInvoice,
     UnconfirmedChange,
     ProviderEvent,
+    Refund,
+    LostDispute,
 }
 
-const SCENARIOS: [Scenario; 14] = [
+const SCENARIOS: [Scenario; 19] = [
     Scenario::Renewal,
     Scenario::PlannedChange,
     Scenario::Cancellation,
+    Scenario::PlanMove,
+    Scenario::TrialNotice,
     Scenario::TrialEnd,
     Scenario::TrialEndWithoutCard,
+    Scenario::CardNotice,
     Scenario::Decline,
     Scenario::LastAttempt,
     Scenario::UnpaidEnd,
@@ -51,6 +60,8 @@ const SCENARIOS: [Scenario; 14] = [
     Scenario::UsageInvoice,
     Scenario::UnconfirmedChange,
     Scenario::ProviderEvent,
+    Scenario::Refund,
+    Scenario::LostDispute,
 ];
 
 impl Scenario {
@@ -58,10 +69,19 @@ impl Scenario {
     async fn prepare(self, world: &World) -> String {
         world.set_time("2027-11-01T00:00:00Z");
         let (platform, due) = match self {
-            Self::TrialEnd => {
+            Self::TrialNotice | Self::TrialEnd => {
                 let (platform, _) = platform_with_card(world).await;
                 self.begin_trial(world, &platform).await;
-                (platform, "2027-11-15T00:00:00Z")
+                let due = match self {
+                    Self::TrialNotice => "2027-11-08T00:00:00Z",
+                    _ => "2027-11-15T00:00:00Z",
+                };
+                (platform, due)
+            }
+            Self::CardNotice => {
+                world.set_time("2034-11-10T00:00:00Z");
+                let (platform, _) = paying_platform(world, "growth").await;
+                (platform, "2034-12-02T00:00:00Z")
             }
             Self::TrialEndWithoutCard => {
                 let platform = world.create_platform("engines").await;
@@ -80,6 +100,14 @@ impl Scenario {
                 confirm(world, &invoice).await;
                 let received = send_about(world, "evt_1", "invoice.paid", &invoice).await;
                 let _ = received.expect(200);
+                (platform, "2027-11-01T01:00:00Z")
+            }
+            Self::Refund | Self::LostDispute => {
+                let (platform, _) = paying_platform(world, "growth").await;
+                match self {
+                    Self::Refund => send_refund(world).await,
+                    _ => send_lost_dispute(world).await,
+                }
                 (platform, "2027-11-01T01:00:00Z")
             }
             _ => {
@@ -107,6 +135,10 @@ impl Scenario {
             Self::PlannedChange => {
                 let changed = world.change_tier(platform, "starter", json!({})).await;
                 let _ = changed.expect(200);
+            }
+            Self::PlanMove => {
+                configure(world).await;
+                let _ = migrate(world, "growth:1", "growth:2").await.unwrap();
             }
             Self::Cancellation => {
                 let body = json!({ "platformId": platform });
@@ -158,16 +190,6 @@ impl Scenario {
     }
 }
 
-/// Returns the records of a platform's billing, without the times of payments. An invoice is paid later if the store of
-/// the ledger fails.
-async fn records(world: &World, platform: &str) -> Value {
-    let mut records = billing_records(world, platform).await;
-    for invoice in records["invoices"].as_array_mut().unwrap() {
-        let _ = invoice.as_object_mut().unwrap().remove("paidAt");
-    }
-    records
-}
-
 /// Gives waiting and interrupted jobs the time to end.
 async fn finish(world: &World) {
     for _ in 0..4 {
@@ -191,7 +213,7 @@ impl Preparation {
     async fn assert_same(&self, world: &World, case: &str) {
         finish(world).await;
         assert_eq!(
-            records(world, &self.platform).await,
+            records_without_times(world, &self.platform).await,
             self.expected,
             "{case}"
         );
@@ -208,7 +230,7 @@ async fn prepare(world: World, scenario: Scenario) -> (World, Preparation) {
     world.bill().await;
     finish(&world).await;
     let prepared = Preparation {
-        expected: records(&world, &platform).await,
+        expected: records_without_times(&world, &platform).await,
         charges: world.count_charges(&platform).await,
         platform,
         image,
@@ -284,7 +306,7 @@ async fn a_provider_that_fails_at_any_time_changes_no_amount() {
             world.bill().await;
             finish(&world).await;
             world.payments.forget_faults();
-            let found = records(&world, &prepared.platform).await;
+            let found = records_without_times(&world, &prepared.platform).await;
             assert_eq!(
                 without_times(&found),
                 without_times(&prepared.expected),

@@ -8,7 +8,7 @@ use crate::world::{PaymentFault, World, on_every_store, operator};
 const DECLINED: &str = "pm_card_chargeCustomerFail";
 
 /// Returns the subjects of all mails to the address for invoices, without the numbers of invoices.
-async fn subjects(world: &World) -> Vec<String> {
+pub(super) async fn subjects(world: &World) -> Vec<String> {
     let mails = world.mails().await;
     let own = mails
         .iter()

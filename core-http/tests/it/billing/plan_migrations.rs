@@ -25,7 +25,7 @@ fn new_plans() -> PlanCatalog {
 }
 
 /// Configures version 2 of `growth`, as a start of the server with new plans does.
-async fn configure(world: &World) {
+pub(super) async fn configure(world: &World) {
     for plans in [PlanCatalog::default(), new_plans()] {
         let plans = &plans;
         let stored = transact(world.app.store.as_ref(), |uow, _| {
@@ -35,7 +35,7 @@ async fn configure(world: &World) {
     }
 }
 
-async fn migrate(world: &World, from: &str, to: &str) -> Result<MigrationSummary> {
+pub(super) async fn migrate(world: &World, from: &str, to: &str) -> Result<MigrationSummary> {
     let cx = Context::system(std::sync::Arc::clone(&world.app.entropy));
     let scope = authorize_operator(&cx)?;
     let name = |text: &str| text.parse::<PlanVersionName>().unwrap();

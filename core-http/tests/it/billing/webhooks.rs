@@ -150,15 +150,26 @@ async fn the_default_card_follows_the_provider() {
     world.assert_books_balance().await;
 }
 
-async fn a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid(world: World) {
-    let (platform, _) = paying_platform(&world, "starter").await;
-    let customer = provider_customer(&world).await;
-    let refund = |id: &str, amount: i64, is_complete: bool| ProviderRefund {
+fn refund(id: &str, amount: i64, is_complete: bool) -> ProviderRefund {
+    ProviderRefund {
         id: id.to_owned(),
         amount,
         currency: Currency::USD,
         is_complete,
-    };
+    }
+}
+
+/// Sends the event that a part of the only payment is refunded.
+pub(super) async fn send_refund(world: &World) {
+    world.payments.add_refund("ch_1", refund("re_1", 900, true));
+    let customer = provider_customer(world).await;
+    let body = event("evt_1", "charge.refunded", &customer, "ch_1");
+    let _ = send(world, Some(VALID_SIGNATURE), body).await.expect(200);
+}
+
+async fn a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid(world: World) {
+    let (platform, _) = paying_platform(&world, "starter").await;
+    let customer = provider_customer(&world).await;
     world.payments.add_refund("ch_1", refund("re_1", 900, true));
     world
         .payments
@@ -182,23 +193,37 @@ async fn a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid(
 }
 on_every_store!(a_refund_is_posted_once_when_it_is_complete_and_the_invoice_stays_paid);
 
-async fn a_lost_dispute_is_posted_once_and_others_change_nothing(world: World) {
-    let (platform, _) = paying_platform(&world, "starter").await;
-    let dispute = |customer: &str| LostDispute {
+fn dispute(customer: &str) -> LostDispute {
+    LostDispute {
         id: "dp_1".to_owned(),
         customer: customer.to_owned(),
         amount: 2_900,
         currency: Currency::USD,
-    };
+    }
+}
+
+/// Sends an event about the end of a dispute.
+async fn send_closed_dispute(world: &World, id: &str) {
+    let body = json!({ "id": id, "type": "charge.dispute.closed", "object": "dp_1" }).to_string();
+    let _ = send(world, Some(VALID_SIGNATURE), body).await.expect(200);
+}
+
+/// Sends the event that a dispute of the only customer is lost.
+pub(super) async fn send_lost_dispute(world: &World) {
+    let lost = dispute(&provider_customer(world).await);
+    world.payments.add_dispute("evt_1", lost);
+    send_closed_dispute(world, "evt_1").await;
+}
+
+async fn a_lost_dispute_is_posted_once_and_others_change_nothing(world: World) {
+    let (platform, _) = paying_platform(&world, "starter").await;
     let known = dispute(&provider_customer(&world).await);
     world.payments.add_dispute("evt_1", known.clone());
     world.payments.add_dispute("evt_2", known);
     world.payments.add_dispute("evt_3", dispute("cus_unknown"));
     // The last event is about a dispute that is not lost.
     for id in ["evt_1", "evt_2", "evt_3", "evt_4"] {
-        let body = json!({ "id": id, "type": "charge.dispute.closed", "object": "dp_1" });
-        let body = body.to_string();
-        let _ = send(&world, Some(VALID_SIGNATURE), body).await.expect(200);
+        send_closed_dispute(&world, id).await;
         world.run_jobs().await;
     }
     let sums = world.assert_books_balance().await;

@@ -22,6 +22,7 @@ mod seals;
 mod second_factors;
 pub(crate) mod server;
 mod stores;
+mod stripe;
 mod taxes;
 mod usage;
 mod webhooks;
@@ -51,6 +52,7 @@ use core_http::kernel::testing::app;
 use core_storage::RowStore;
 use core_storage::fault::FaultStore;
 use core_storage::memory::MemoryRows;
+use core_stripe_fake::FakeStripe;
 use core_testkit::{OpenStore, StoreLocation};
 use core_webauthn::Webauthn;
 
@@ -95,6 +97,8 @@ pub(crate) struct World {
     pub(crate) billing_parts: Arc<Billing>,
     /// The payment provider, which fails on demand.
     pub(crate) payments: FaultyPayments,
+    /// The Stripe account that charges invoices. `None` if the ledger does.
+    pub(crate) stripe: Option<FakeStripe>,
     /// The taxes on invoices.
     pub(crate) taxes: TestTaxes,
     pub(crate) stacks: Api,
@@ -269,6 +273,7 @@ impl World {
             billing,
             billing_parts,
             payments,
+            stripe: None,
             taxes,
             stacks,
             provider,
@@ -346,6 +351,10 @@ impl World {
     /// Advances the clock by this many seconds.
     pub(crate) fn tick(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
+        if let Some(stripe) = &self.stripe {
+            let behind = self.clock.now().seconds() - stripe.now();
+            stripe.advance(Duration::from_secs(u64::try_from(behind).unwrap_or(0)));
+        }
     }
 
     /// Returns a worker that runs jobs on the in-memory provider.
