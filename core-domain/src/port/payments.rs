@@ -333,6 +333,9 @@ pub struct ProviderInvoice {
     pub currency: Currency,
     /// The outcome of the last charge. `None` if none was tried, or if it is not known.
     pub last_charge: Option<CollectOutcome>,
+    /// The address of the provider's own page, on which the customer pays the invoice with any card and confirms a charge.
+    /// `None` if there is none.
+    pub page_url: Option<String>,
 }
 
 /// How an open invoice ends without a charge.

@@ -129,6 +129,13 @@ impl Invoice {
         format!("/v1/invoices/{}/lines", self.id)
     }
 
+    /// Returns the address of the page of a final invoice, which the fake does not serve.
+    fn page_url(&self) -> Option<String> {
+        let id = &self.id;
+        self.finalized_at
+            .map(|_| format!("https://invoice.stripe.com/i/acct_fake/{id}?s=ap"))
+    }
+
     /// Renders the invoice without the members that are only there if they are expanded.
     pub(crate) fn render(&self, customer: Option<&Customer>) -> Value {
         let balance = customer.map_or(0, |customer| customer.balance);
@@ -180,7 +187,7 @@ impl Invoice {
             "ending_balance": self.finalized_at.map(|_| 0),
             "footer": null,
             "from_invoice": null,
-            "hosted_invoice_url": null,
+            "hosted_invoice_url": self.page_url(),
             "invoice_pdf": null,
             "issuer": {"type": "self"},
             "last_finalization_error": null,

@@ -30,6 +30,7 @@ struct Invoice {
     status: Option<String>,
     amount_due: i64,
     currency: String,
+    hosted_invoice_url: Option<String>,
     #[serde(default)]
     metadata: BTreeMap<String, String>,
     payments: Option<Payments>,
@@ -120,6 +121,7 @@ impl Invoice {
                 .get(INVOICE_ID)
                 .and_then(|id| InvoiceId::parse(id)),
             last_charge,
+            page_url: self.hosted_invoice_url,
             id: self.id,
         })
     }

@@ -419,6 +419,8 @@ fn to_invoice(invoice: &LedgerInvoice, last_charge: Option<CollectOutcome>) -> P
         amount_due: invoice.amount_due,
         currency: invoice.currency,
         last_charge,
+        // The page of the ledger is ours.
+        page_url: None,
     }
 }
 

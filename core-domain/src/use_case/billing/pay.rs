@@ -46,6 +46,15 @@ pub async fn find(store: &dyn Store, billing: &Billing, token: &str) -> Result<P
     found
 }
 
+/// Returns the address of the provider's own page of an invoice. Returns `None` if the invoice cannot be paid or was never sent
+/// to the provider, the provider has no such pages, or it cannot be reached: the invoice can be paid without that page as well.
+pub async fn provider_page(billing: &Billing, payable: &PayableInvoice) -> Option<String> {
+    let id = payable.invoice.provider_id.as_ref();
+    let id = id.filter(|_| payable.is_payable())?;
+    let invoice = billing.payments.invoice(id).await.ok().flatten()?;
+    invoice.page_url.filter(|url| url.starts_with("https://"))
+}
+
 async fn load(uow: &mut dyn UnitOfWork, id: &InvoiceId) -> Result<PayableInvoice> {
     let invoice = invoice_state::load(uow, id).await?;
     let customer = unowned_records::<Customer>(uow)

@@ -29,7 +29,9 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
             .summary("Shows an invoice, with a form to pay it.")
             .description(
                 "The address is the `hostedInvoiceUrl` of the invoice. It works without a \
-                 session, also while the platform is suspended. On the embedded provider, the \
+                 session, also while the platform is suspended. With Stripe, it links to the page of \
+                 the invoice at Stripe, where a charge is confirmed and another card can be used. \
+                 On the embedded provider, the \
                  `clientSecret` of a setup intent as the token shows a form to add a test card.",
             )
             .refuses(&[Code::NotFound])
@@ -84,19 +86,22 @@ async fn show(
         return Ok(render_entry(&billing, &entry, StatusCode::OK, None));
     }
     let payable = pay::find(cx.app.store.as_ref(), &billing, token).await?;
-    render(&billing, &payable, StatusCode::OK, None)
+    render(&billing, &payable, StatusCode::OK, None).await
 }
 
-fn render(
+async fn render(
     billing: &Billing,
     payable: &PayableInvoice,
     status: StatusCode,
     problem: Option<&str>,
 ) -> Result<PageOr> {
     let invoice = &payable.invoice;
+    let provider_page = pay::provider_page(billing, payable).await;
     let content = html! {
         @if let Some(problem) = problem { (alert(problem)) }
-        @if payable.is_payable() { (form(billing, payable, problem.is_some())) }
+        @if payable.is_payable() {
+            (form(billing, payable, provider_page.as_deref(), problem.is_some()))
+        }
         @else { (notice("Nothing has to be paid.")) }
         (document(invoice)?)
     };
@@ -135,7 +140,12 @@ fn card_choice(label: &str) -> Markup {
     }
 }
 
-fn form(billing: &Billing, payable: &PayableInvoice, has_problem: bool) -> Markup {
+fn form(
+    billing: &Billing,
+    payable: &PayableInvoice,
+    provider_page: Option<&str>,
+    has_problem: bool,
+) -> Markup {
     let is_simulated = billing.payments.provider() == PaymentProvider::Ledger;
     let has_method = payable.customer.default_payment_method_id.is_some();
     html! {
@@ -154,6 +164,13 @@ fn form(billing: &Billing, payable: &PayableInvoice, has_problem: bool) -> Marku
             form method="post" {
                 (card_choice("Pay with a test card"))
                 button type="submit" name="action" value="pay" { "Pay" }
+            }
+        } @else if let Some(url) = provider_page {
+            p {
+                a href=(url) {
+                    @if payable.needs_confirmation { "Confirm the charge on the page of Stripe" }
+                    @else { "Pay with another card on the page of Stripe" }
+                }
             }
         } @else if !has_method {
             p { "There is no saved card. Add one in the portal of your platform first." }
@@ -205,7 +222,7 @@ async fn submit(
     };
     let problem = problem_of(&error).ok_or(error)?;
     let payable = pay::find(store, &billing, token).await?;
-    render(&billing, &payable, problem.0, Some(&problem.1))
+    render(&billing, &payable, problem.0, Some(&problem.1)).await
 }
 
 /// The message for the action of another page.

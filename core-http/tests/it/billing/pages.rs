@@ -2,10 +2,12 @@
 
 use core_domain::kernel::Caller;
 use core_http::kernel::bytes_body;
+use core_stripe_fake::{Fault, Matcher};
 use http::{Method, Request};
 use serde_json::json;
 
 use super::paying_platform;
+use super::webhooks::waiting;
 use crate::world::{Answer, BILLING_ORIGIN, World, on_every_store, operator};
 
 /// Sends a form of a page of this origin, with the cookie of the portal.
@@ -106,6 +108,46 @@ async fn a_charge_is_confirmed_on_the_page_of_its_invoice() {
     let confirmed = send_form(&world, &page, BILLING_ORIGIN, "", "action=confirm").await;
     let _ = confirmed.expect(303);
     assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn a_charge_at_stripe_is_confirmed_on_its_page_there() {
+    let world = World::new().at_stripe().await;
+    let (platform, invoice) = waiting(&world).await;
+    let page = format!("/pay/{}", world.pay_token(&invoice));
+    let show = async || {
+        let shown = world.billing.get(&Caller::Anonymous, &page).await;
+        text_of(&shown.expect(200))
+    };
+    let stripe = world.stripe.as_ref().unwrap();
+    let id = invoice["providerId"].as_str().unwrap();
+    let at_stripe = stripe.invoice(id).unwrap();
+    let link = format!(
+        "href=\"{}\"",
+        at_stripe["hosted_invoice_url"].as_str().unwrap()
+    );
+    let shown = show().await;
+    assert!(
+        shown.contains(&link) && shown.contains("Confirm the charge"),
+        "{shown}"
+    );
+    let matcher = Matcher::new("GET", &format!("/v1/invoices/{id}"));
+    let refused = Fault::Status {
+        status: 401,
+        retry_after: None,
+        should_retry: None,
+    };
+    stripe.inject(matcher, refused);
+    let without = show().await;
+    assert!(!without.contains(&link), "{without}");
+    stripe.confirm_charge(id);
+    for event in stripe.events() {
+        let _ = world.deliver(event).await.expect(200);
+    }
+    world.run_jobs().await;
+    assert_eq!(world.subscription_of(&platform).await["status"], "active");
+    assert!(show().await.contains("Nothing has to be paid."));
     world.assert_books_balance().await;
 }
 
