@@ -175,6 +175,9 @@ pub struct LedgerCharge {
     pub op_key: String,
     /// The invoice.
     pub invoice_id: InvoiceId,
+    /// The number of the charge of the invoice, from 1.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub number: i64,
     /// The payment method.
     pub method_id: String,
     /// The outcome.
@@ -187,7 +190,7 @@ record! {
     LedgerCharge as "charge" by op_key, asked LedgerChargeQuery;
 }
 
-/// Queries for charges of the ledger, newest first.
+/// Queries for charges of the ledger, the last one first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerChargeQuery {
     /// The charges of an invoice.

@@ -85,7 +85,7 @@ record! {
 /// Queries for attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaymentAttemptQuery {
-    /// The attempts of an invoice, newest first.
+    /// The attempts of an invoice, by descending number. Attempts of one second have no other order.
     Of(InvoiceId),
     /// The attempt of an invoice whose outcome is open.
     OpenOf(InvoiceId),

@@ -318,6 +318,8 @@ pub enum JobQuery {
     },
     /// The queued jobs of a lane, in the order in which they run.
     QueuedInLane(LaneKey),
+    /// The waiting jobs of these lanes, in no order.
+    WaitingInLanes(Vec<LaneKey>),
     /// The jobs that were created with one of these keys.
     IdempotencyKeys(Vec<String>),
     /// The jobs of a platform and kind, newest first.

@@ -1,6 +1,8 @@
 ALTER TABLE "platform_suspensions" ADD COLUMN "by_owner" BOOLEAN;
 ALTER TABLE "platform_suspensions" ADD COLUMN "by_billing" BOOLEAN;
 
+CREATE INDEX "jobs_by_lane_if_status" ON "jobs" ("lane", "id") WHERE "status" = 'WAITING';
+
 CREATE TABLE "billing_customers" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "platform_id" TEXT COLLATE "C",
@@ -146,7 +148,6 @@ CREATE TABLE "billing_payment_attempts" (
 );
 CREATE UNIQUE INDEX "billing_payment_attempts_number" ON "billing_payment_attempts" ("invoice_id", "number");
 CREATE UNIQUE INDEX "billing_payment_attempts_open" ON "billing_payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
-CREATE INDEX "billing_payment_attempts_by_invoice_id_created_at" ON "billing_payment_attempts" ("invoice_id", "created_at", "id");
 CREATE INDEX "billing_payment_attempts_by_customer_id_if_status" ON "billing_payment_attempts" ("customer_id", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 CREATE INDEX "billing_payment_attempts_by_updated_at_if_status" ON "billing_payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 
@@ -285,12 +286,13 @@ CREATE TABLE "ledger_invoices" (
 CREATE TABLE "ledger_charges" (
     "op_key" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "invoice_id" TEXT COLLATE "C" NOT NULL,
+    "number" BIGINT NOT NULL,
     "method_id" TEXT COLLATE "C" NOT NULL,
     "outcome" TEXT COLLATE "C" NOT NULL,
     "created_at" BIGINT NOT NULL,
     "row_version" BIGINT NOT NULL
 );
-CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "op_key");
+CREATE UNIQUE INDEX "ledger_charges_number" ON "ledger_charges" ("invoice_id", "number");
 
 CREATE TABLE "usage_events" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,

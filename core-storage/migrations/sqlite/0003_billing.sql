@@ -1,6 +1,8 @@
 ALTER TABLE "platform_suspensions" ADD COLUMN "by_owner" INTEGER CHECK ("by_owner" IN (0, 1));
 ALTER TABLE "platform_suspensions" ADD COLUMN "by_billing" INTEGER CHECK ("by_billing" IN (0, 1));
 
+CREATE INDEX "jobs_by_lane_if_status" ON "jobs" ("lane", "id") WHERE "status" = 'WAITING';
+
 CREATE TABLE "billing_customers" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "platform_id" TEXT,
@@ -146,7 +148,6 @@ CREATE TABLE "billing_payment_attempts" (
 ) STRICT;
 CREATE UNIQUE INDEX "billing_payment_attempts_number" ON "billing_payment_attempts" ("invoice_id", "number");
 CREATE UNIQUE INDEX "billing_payment_attempts_open" ON "billing_payment_attempts" ("invoice_id") WHERE "status" IN ('ready', 'sent', 'unknown');
-CREATE INDEX "billing_payment_attempts_by_invoice_id_created_at" ON "billing_payment_attempts" ("invoice_id", "created_at", "id");
 CREATE INDEX "billing_payment_attempts_by_customer_id_if_status" ON "billing_payment_attempts" ("customer_id", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 CREATE INDEX "billing_payment_attempts_by_updated_at_if_status" ON "billing_payment_attempts" ("updated_at", "id") WHERE "status" IN ('ready', 'sent', 'unknown');
 
@@ -285,12 +286,13 @@ CREATE TABLE "ledger_invoices" (
 CREATE TABLE "ledger_charges" (
     "op_key" TEXT NOT NULL PRIMARY KEY,
     "invoice_id" TEXT NOT NULL,
+    "number" INTEGER NOT NULL,
     "method_id" TEXT NOT NULL,
     "outcome" TEXT NOT NULL,
     "created_at" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX "ledger_charges_by_invoice_id_created_at" ON "ledger_charges" ("invoice_id", "created_at", "op_key");
+CREATE UNIQUE INDEX "ledger_charges_number" ON "ledger_charges" ("invoice_id", "number");
 
 CREATE TABLE "usage_events" (
     "id" TEXT NOT NULL PRIMARY KEY,

@@ -305,7 +305,6 @@ table! {
         open: [invoice_id] where [OPEN_ATTEMPT],
     }
     index {
-        [invoice_id, created_at],
         [customer_id] where [OPEN_ATTEMPT],
         [updated_at] where [OPEN_ATTEMPT],
     }
@@ -318,7 +317,7 @@ fn payment_attempts(query: &PaymentAttemptQuery) -> Select {
     match query {
         PaymentAttemptQuery::Of(invoice) => attempts
             .filter(Filter::eq("invoice_id", invoice))
-            .order_by_desc("created_at"),
+            .order_by_desc("number"),
         PaymentAttemptQuery::OpenOf(invoice) => attempts
             .filter(Filter::eq("invoice_id", invoice))
             .filter(open()),
@@ -623,16 +622,17 @@ table! {
     LedgerCharge in "ledger_charges" {
         op_key: Text,
         invoice_id: Text,
+        number: Int,
         method_id: Text,
         outcome: Text,
         created_at: Time,
     }
-    index { [invoice_id, created_at] }
+    unique { number: [invoice_id, number] }
     select ledger_charges
 }
 
 fn ledger_charges(query: &LedgerChargeQuery) -> Select {
-    let charges = Select::of(LedgerCharge::TABLE).order_by_desc("created_at");
+    let charges = Select::of(LedgerCharge::TABLE).order_by_desc("number");
     match query {
         LedgerChargeQuery::Of(invoice) => charges.filter(Filter::eq("invoice_id", invoice)),
     }

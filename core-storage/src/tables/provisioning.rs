@@ -14,6 +14,7 @@ use crate::table::Type;
 use crate::{IndexPredicate, Tabular, Value, ValueRef, table};
 
 const QUEUED: IndexPredicate = IndexPredicate::Is("status", "QUEUED");
+const WAITING: IndexPredicate = IndexPredicate::Is("status", "WAITING");
 const COMPLETED: IndexPredicate = IndexPredicate::Is("status", "COMPLETED");
 const TIMED: IndexPredicate = IndexPredicate::OneOf("kind", TIMED_KINDS);
 const READY: IndexPredicate = IndexPredicate::Is("state", "READY");
@@ -66,7 +67,8 @@ table! {
         [platform_id, created_at],
         [status, created_at],
         [lane, lane_position] where [QUEUED],
-        [run_at] where [IndexPredicate::Is("status", "WAITING")],
+        [run_at] where [WAITING],
+        [lane] where [WAITING],
         [deadline_at] where [IndexPredicate::OneOf("status", &["QUEUED", "RUNNING", "WAITING"])],
         // For statistics of run times. It covers completed jobs of few kinds, so other jobs never write to it. Its
         // columns change only when a job completes, which changes other indexes as well, so no other change becomes
@@ -121,6 +123,9 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(Filter::eq("lane", lane))
             .filter(with(&JobStatus::Queued))
             .order_by("lane_position"),
+        JobQuery::WaitingInLanes(lanes) => jobs
+            .filter(Filter::one_of("lane", lanes))
+            .filter(with(&JobStatus::Waiting)),
         JobQuery::IdempotencyKeys(keys) => jobs.filter(Filter::one_of(
             "idempotency_key",
             keys.iter().map(String::as_str),

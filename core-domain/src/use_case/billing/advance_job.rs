@@ -30,8 +30,8 @@ use crate::kernel::{
 use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{JobStatus, LaneKey};
 use crate::use_case::provisioning::{
-    JobInput, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
-    enqueue_many,
+    JobInput, JobKind, JobStep, KindError, Kinds, LaneUse, Observation, StepContext, StepError,
+    Steps, enqueue_many, lanes_in_use,
 };
 
 /// The number of changes after which a run makes room for the jobs of other lanes.
@@ -53,6 +53,20 @@ pub struct AdvanceInput {
     pub due_at: Timestamp,
     /// The version of the record that changes first.
     pub version: i64,
+    /// The record that changes first: its kind and its id. Two records can be due at the same instant with the same version.
+    #[serde(default)]
+    pub record: String,
+}
+
+impl From<Due> for AdvanceInput {
+    fn from(due: Due) -> Self {
+        Self {
+            record: due.item.record(),
+            customer_id: due.customer,
+            due_at: due.at,
+            version: due.version,
+        }
+    }
 }
 
 impl JobInput for AdvanceInput {
@@ -68,8 +82,9 @@ impl JobInput for AdvanceInput {
     }
 
     fn idempotency_key(&self) -> Option<String> {
-        let due = self.due_at.millis();
-        Some(format!("{}:{due}:{}", self.customer_id, self.version))
+        let (customer, record) = (&self.customer_id, &self.record);
+        let (due, version) = (self.due_at.millis(), self.version);
+        Some(format!("{customer}:{record}:{due}:{version}"))
     }
 }
 
@@ -122,27 +137,24 @@ pub struct DueCustomers {
     pub waiting: usize,
 }
 
-/// Queues a job for each customer for whom something is due now, unless there is one. Call it every few seconds, on any
+/// Queues a job for each customer for whom something is due now, unless one runs, is queued or waits. Call it every few seconds, on any
 /// number of nodes.
 ///
 /// # Errors
 /// Only those of the store.
 pub async fn queue_due(cx: &Context, store: &dyn Store, billing: &Billing) -> Result<DueCustomers> {
     let mut uow = store.begin(Mode::Read).await?;
-    let now = billing.now(uow.as_mut()).await?;
-    let due = due::list(uow.as_mut(), None, now, MAX_DUE).await;
+    let found = find_due(uow.as_mut(), billing).await;
     uow.rollback().await;
-    let mut first = BTreeMap::new();
-    for due in due? {
-        first.entry(due.customer.clone()).or_insert(due);
-    }
-    let inputs = first.into_values().map(|due| AdvanceInput {
-        customer_id: due.customer,
-        due_at: due.at,
-        version: due.version,
-    });
-    let inputs: Vec<_> = inputs.collect();
+    let (mut inputs, uses) = found?;
     let mut customers = DueCustomers::default();
+    for used in uses.values() {
+        match used {
+            LaneUse::Busy => customers.running += 1,
+            LaneUse::Waiting => customers.waiting += 1,
+        }
+    }
+    inputs.retain(|input| !uses.contains_key(&input.lane()));
     for inputs in inputs.chunks(JOBS_PER_UNIT) {
         let jobs = transact(store, |uow, _| {
             Box::pin(
@@ -159,6 +171,22 @@ pub async fn queue_due(cx: &Context, store: &dyn Store, billing: &Billing) -> Re
         }
     }
     Ok(customers)
+}
+
+/// Returns what is due first for each customer, and those of their lanes that are in use.
+async fn find_due(
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+) -> Result<(Vec<AdvanceInput>, BTreeMap<LaneKey, LaneUse>)> {
+    let now = billing.now(uow).await?;
+    let mut first = BTreeMap::new();
+    for due in due::list(uow, None, now, MAX_DUE).await? {
+        first.entry(due.customer.clone()).or_insert(due);
+    }
+    let inputs: Vec<_> = first.into_values().map(AdvanceInput::from).collect();
+    let lanes: Vec<_> = inputs.iter().map(AdvanceInput::lane).collect();
+    let uses = lanes_in_use(uow, Advance::NAME, &lanes).await?;
+    Ok((inputs, uses))
 }
 
 /// The output of the step.
@@ -387,5 +415,31 @@ impl Advancing<'_> {
         };
         let sent = charge::send_new(cx, uow, &book, charge, last.as_deref()).await?;
         Ok(Progress::Charging(Box::new(sent)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::SubscriptionId;
+
+    #[test]
+    fn records_that_are_due_at_one_instant_with_one_version_have_jobs_of_their_own() {
+        let key = |item: DueItem| {
+            let due = Due {
+                at: Timestamp::EPOCH,
+                item,
+                customer: CustomerId::parse("c1").unwrap(),
+                version: 3,
+            };
+            AdvanceInput::from(due).idempotency_key().unwrap()
+        };
+        let subscription = key(DueItem::Subscription(SubscriptionId::parse("a").unwrap()));
+        let invoice = key(DueItem::Invoice(InvoiceId::parse("a").unwrap()));
+        let other = key(DueItem::Invoice(InvoiceId::parse("b").unwrap()));
+        assert_eq!(subscription, "c1:subscription:a:0:3");
+        assert_eq!(invoice, "c1:invoice:a:0:3");
+        assert_ne!(invoice, other);
+        assert_ne!(key(DueItem::Card), invoice);
     }
 }

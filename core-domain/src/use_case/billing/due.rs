@@ -29,6 +29,20 @@ pub(super) enum DueItem {
     Card,
 }
 
+impl DueItem {
+    /// Returns the kind and the id of the record. The record of a card is its customer.
+    pub(super) fn record(&self) -> String {
+        match self {
+            Self::Credit(id) => format!("credit:{id}"),
+            Self::Operation(id) => format!("operation:{id}"),
+            Self::Subscription(id) => format!("subscription:{id}"),
+            Self::Invoice(id) => format!("invoice:{id}"),
+            Self::Usage(id) => format!("usage:{id}"),
+            Self::Card => "card".to_owned(),
+        }
+    }
+}
+
 /// Something that is due at an instant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Due {

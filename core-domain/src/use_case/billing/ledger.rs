@@ -14,7 +14,8 @@ use crate::billing::{
     PaymentProvider, TestCard,
 };
 use crate::kernel::{
-    Entropy, Error, Result, Secret, StoreError, Stored, TOKEN_LENGTH, Timestamp, hex, secret_token,
+    Entropy, Error, InvoiceId, Result, Secret, StoreError, Stored, TOKEN_LENGTH, Timestamp, hex,
+    secret_token,
 };
 use crate::port::{
     Cause, Close, CollectOutcome, Decline, Env, InvoiceReference, LostDispute, Mode, OpKey,
@@ -352,9 +353,8 @@ impl Payments for Ledger {
         let Some(known) = known else {
             return Ok(None);
         };
-        let charges = LedgerChargeQuery::Of(invoice.id.clone());
-        let last = unowned_records::<LedgerCharge>(uow.as_mut());
-        let last = last.first(&charges).await.map_err(store_failure)?;
+        let last = last_charge(uow.as_mut(), &invoice.id).await;
+        let last = last.map_err(store_failure)?;
         let last = last.map(|charge| self.to_collected(charge.outcome));
         Ok(Some(to_invoice(&known, last)))
     }
@@ -517,6 +517,14 @@ async fn store_invoice(
     insert_once(uow, pushed).await
 }
 
+async fn last_charge(
+    uow: &mut dyn UnitOfWork,
+    invoice: &InvoiceId,
+) -> Result<Option<Stored<LedgerCharge>>> {
+    let charges = LedgerChargeQuery::Of(invoice.clone());
+    unowned_records::<LedgerCharge>(uow).first(&charges).await
+}
+
 /// Charges an open invoice once for a key.
 async fn store_charge(
     uow: &mut dyn UnitOfWork,
@@ -546,9 +554,11 @@ async fn store_charge(
         paid.status = LedgerInvoiceStatus::Paid;
         unaudited::replace(uow, &invoice, paid).await?;
     }
+    let last = last_charge(uow, &invoice.id).await?;
     let charge = LedgerCharge {
         op_key: key.as_str().to_owned(),
         invoice_id: invoice.id.clone(),
+        number: last.map_or(1, |last| last.number + 1),
         method_id: method.id.clone(),
         outcome,
         created_at: uow.now().await?,

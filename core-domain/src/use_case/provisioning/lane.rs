@@ -13,6 +13,12 @@ use crate::provisioning::{
 /// Maximum number of holds that one query reads. Each source has at most one hold on a scope, so there are few.
 pub(super) const MAX_HOLDS: u32 = 1_000;
 
+/// The number of lanes that one query looks for.
+const LANES_PER_QUERY: usize = 200;
+
+/// The most waiting jobs that one query reads.
+const MAX_WAITING: u32 = 10_000;
+
 /// Returns the holds on exactly these scopes.
 pub(super) async fn holds_on(
     uow: &mut dyn UnitOfWork,
@@ -25,6 +31,42 @@ pub(super) async fn holds_on(
     unowned_records::<JobHold>(uow)
         .list(&on_scopes, MAX_HOLDS)
         .await
+}
+
+/// What the unfinished jobs of a lane do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneUse {
+    /// A job runs, or is queued.
+    Busy,
+    /// A job waits for something outside, and the next job can run.
+    Waiting,
+}
+
+/// Returns those of the lanes in which a job of any kind runs or is queued, or in which a job of this kind waits.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn lanes_in_use(
+    uow: &mut dyn UnitOfWork,
+    kind: &str,
+    lanes: &[LaneKey],
+) -> Result<BTreeMap<LaneKey, LaneUse>> {
+    let mut uses = BTreeMap::new();
+    for lanes in lanes.chunks(LANES_PER_QUERY) {
+        let waiting = JobQuery::WaitingInLanes(lanes.to_vec());
+        let waiting = unowned_records::<Job>(uow)
+            .list(&waiting, MAX_WAITING)
+            .await?;
+        let of_kind = waiting.iter().filter(|job| job.kind == kind);
+        uses.extend(of_kind.map(|job| (job.lane.clone(), LaneUse::Waiting)));
+        let names: Vec<&str> = lanes.iter().map(LaneKey::as_str).collect();
+        let known = unowned_records::<JobLane>(uow).get_many(&names).await?;
+        let busy = known
+            .iter()
+            .filter(|lane| lane.running_job_id.is_some() || lane.queued > 0);
+        uses.extend(busy.map(|lane| (lane.lane.clone(), LaneUse::Busy)));
+    }
+    Ok(uses)
 }
 
 /// The lanes that a unit of work changes: read together, changed in memory and written together. Every unit writes them

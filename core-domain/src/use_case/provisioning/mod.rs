@@ -43,6 +43,7 @@ pub(super) use job::{
 };
 pub use kind::{JobContext, JobInput, JobKind, JobOwner, JobStep, StepContext, StepPorts, Steps};
 pub use kinds::{KindError, Kinds};
+pub use lane::{LaneUse, lanes_in_use};
 pub(super) use operate::cancel_batch;
 pub use operate::{cancel, force_complete, replay, retry};
 pub use report::LeaseState;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{billing_records, paying_platform, platform_with_card};
+use super::webhooks::CONFIRMED;
+use super::{billing_records, named_platform_with_card, paying_platform, platform_with_card};
 use crate::world::{PaymentFault, World, on_every_store, operator, platform_path};
 
 /// Creates a platform whose renewal on 1 December 2027 cannot be charged, and returns its id with that of its customer.
@@ -50,6 +51,32 @@ async fn an_invoice_is_charged_five_times_then_the_platform_is_suspended_until_i
     assert_eq!(world.platform(&platform).await["status"], "active");
     assert_eq!(world.last_invoice(&platform).await["status"], "paid");
     world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn an_invoice_is_charged_again_after_two_charges_in_one_second() {
+    let world = World::new();
+    world.set_time("2027-11-01T00:00:00Z");
+    let mut platforms = Vec::new();
+    // Ids of attempts are random, so one platform alone proves nothing.
+    for number in 0..8 {
+        let slug = format!("engines-{number}");
+        let (platform, customer) = named_platform_with_card(&world, &slug).await;
+        let _ = world.subscribe(&platform, "growth").await.expect(201);
+        world.use_card(&customer, CONFIRMED).await;
+        platforms.push((platform, customer));
+    }
+    world.bill_until("2027-12-01T00:00:00Z").await;
+    for (_, customer) in &platforms {
+        world.use_card(customer, DECLINED).await;
+    }
+    let due = world.bill_until("2027-12-02T00:00:00Z").await;
+    assert_eq!(due.waiting, 0);
+    for (platform, _) in &platforms {
+        let invoice = world.last_invoice(platform).await;
+        assert_eq!(invoice["attemptCount"], 3);
+        assert_eq!(invoice["nextPaymentAttemptAt"], "2027-12-04T00:00:00.000Z");
+    }
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ async fn billing_records(world: &World, platform: &str) -> Value {
         drop(line.as_object_mut().unwrap().remove("id"));
     }
     // Invoices of one instant have no order.
-    invoices.sort_by_key(Value::to_string);
+    invoices.sort_by_key(|invoice| (invoice["createdAt"].to_string(), invoice.to_string()));
     let shown = world.platform(platform).await;
     let (status, tier) = (&shown["status"], &shown["tier"]);
     json!({ "invoices": invoices, "subscription": subscription, "status": status, "tier": tier })
