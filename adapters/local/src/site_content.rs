@@ -114,8 +114,8 @@ pub(crate) struct WrittenContents {
 impl WrittenContents {
     /// Writes the uploaded contents of a site that are in `missing`, and removes them from it. Afterwards they are durable.
     ///
-    /// This thread reads the site. Other threads write the small contents, because creating a file takes longer than
-    /// reading it from an archive.
+    /// This thread reads the site and creates the files, because threads that create files in one folder wait for each
+    /// other. Other threads hash and write the small contents.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if a content does not match the digest of its file.
@@ -143,7 +143,7 @@ impl WrittenContents {
                 if file.size > MAX_QUEUED_BYTES {
                     return writer.write(&file.digest, content);
                 }
-                queue.add(file, content)
+                queue.add(writer.create(&file.digest)?, file, content)
             });
             // An error of a writer is the cause of the reader's.
             queue.finish().and(read)
@@ -155,6 +155,7 @@ impl WrittenContents {
 
 /// A small content that is written by another thread.
 struct QueuedContent {
+    target: fs::File,
     digest: [u8; 32],
     bytes: Vec<u8>,
 }
@@ -184,11 +185,12 @@ impl<'scope> WriteQueue<'scope> {
         }
     }
 
-    /// Reads a content and adds it to the queue.
-    fn add(&self, file: &SiteFile, content: &mut dyn Read) -> io::Result<()> {
+    /// Reads a content and adds it to the queue, with the new file that it is written to.
+    fn add(&self, target: fs::File, file: &SiteFile, content: &mut dyn Read) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(usize::try_from(file.size).unwrap_or_default());
         content.take(MAX_QUEUED_BYTES + 1).read_to_end(&mut bytes)?;
         let content = QueuedContent {
+            target,
             digest: file.digest,
             bytes,
         };
@@ -222,18 +224,21 @@ impl ContentWriter<'_> {
     fn write_queued(&self, queued: &Mutex<Receiver<QueuedContent>>) -> io::Result<()> {
         loop {
             let next = queued.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(QueuedContent { digest, bytes }) = next else {
+            let Ok(mut queued) = next else {
                 return Ok(());
             };
-            ensure_unchanged(&digest, Sha256::digest(&bytes).into())?;
-            let mut target = self.folder.create_file(&hex(&digest))?;
-            target.write_all(&bytes)?;
-            self.sync.on_written(&target)?;
+            ensure_unchanged(&queued.digest, Sha256::digest(&queued.bytes).into())?;
+            queued.target.write_all(&queued.bytes)?;
+            self.sync.on_written(&queued.target)?;
         }
     }
 
+    fn create(&self, digest: &[u8; 32]) -> io::Result<fs::File> {
+        self.folder.create_file(&hex(digest))
+    }
+
     fn write(&self, expected: &[u8; 32], content: &mut dyn Read) -> io::Result<()> {
-        let mut target = self.folder.create_file(&hex(expected))?;
+        let mut target = self.create(expected)?;
         let mut hash = Sha256::new();
         let mut buffer = vec![0; BUFFER];
         loop {

@@ -129,8 +129,8 @@ async fn deploy(
         .limiter
         .receive(&platform, request.max_bytes)
         .await?;
-    let allows_empty = manifest.is_some();
-    let spooled = service.spool(cx, input.body, &request, &mut slot, allows_empty);
+    let is_planned = manifest.is_some();
+    let spooled = service.spool(cx, input.body, &request, &mut slot, is_planned);
     let spooled = spooled.await?;
     let permit = service.limiter.check(&platform).await?;
     let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
@@ -149,16 +149,17 @@ async fn deploy(
         };
         service.ensure_complete(site.as_ref(), place).await?;
         let size = service.measure(site.as_ref(), place).await?;
+        let planned = manifest.as_ref().map(|manifest| manifest.digest());
+        let content_hash = planned.or(spooled.hash);
         let deploy = Deploy {
             branch: request.branch,
             key: request.key,
             user_id: request.user_id,
             deployment_id: DeploymentId::generate(app.clock.now(), domain.entropy.as_ref()),
-            content_hash: match &manifest {
-                Some(manifest) => manifest.digest(),
-                None => spooled.hash,
-            },
-            is_planned: manifest.is_some(),
+            content_hash: content_hash.ok_or_else(|| {
+                Error::Internal("an upload without a plan was not hashed".to_owned())
+            })?,
+            is_planned,
             message: input.query.message,
             file_count: size.files,
             total_bytes: size.bytes,
@@ -196,14 +197,14 @@ impl DeployService {
         body: Body,
         request: &DeployRequest,
         slot: &mut Slot,
-        allows_empty: bool,
+        is_planned: bool,
     ) -> Result<StagedUpload> {
         let source = Source {
             body,
             media: request.media.clone(),
             max_bytes: request.max_bytes,
             idle_timeout: self.limits.idle_timeout,
-            allows_empty,
+            is_planned,
         };
         let spooled = tokio::select! {
             biased;

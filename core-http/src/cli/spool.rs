@@ -1,5 +1,5 @@
-//! Writes the body of a deploy request to the disk: counts it, extracts it from its form, and hashes it. Only one piece
-//! of it is in memory at a time.
+//! Writes the body of a deploy request to the disk: counts it, extracts it from its form, and hashes it, unless a plan
+//! identifies its content. Only one piece of it is in memory at a time.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const MAGIC_BYTES: usize = 2;
 #[derive(Debug)]
 pub(super) struct StagedUpload {
     pub(super) blob: Box<dyn StagedBlob>,
-    /// The SHA-256 of the archive, in hex.
-    pub(super) hash: String,
+    /// The SHA-256 of the archive, in hex. `None` if a plan identifies the content.
+    pub(super) hash: Option<String>,
 }
 
 /// The body to read, with its limits.
@@ -36,8 +36,8 @@ pub(super) struct Source {
     pub(super) max_bytes: u64,
     /// Maximum pause of the client.
     pub(super) idle_timeout: Duration,
-    /// Whether the body can be empty.
-    pub(super) allows_empty: bool,
+    /// Whether a plan identifies the content, so that the body can be empty and needs no hash.
+    pub(super) is_planned: bool,
 }
 
 impl Source {
@@ -53,7 +53,8 @@ impl Source {
             Media::Form(boundary) => Some(FormFile::new(boundary)),
             _ => None,
         };
-        let mut target = Target::new(blobs.stage().await.map_err(blob_error)?);
+        let blob = blobs.stage().await.map_err(blob_error)?;
+        let mut target = Target::new(blob, self.is_planned);
         let mut left = self.max_bytes;
         while let Some(data) = self.next().await? {
             left = left.checked_sub(data.len() as u64).ok_or_else(|| {
@@ -70,7 +71,7 @@ impl Source {
         if let Some(form) = form {
             form.finish()?;
         }
-        target.finish(&self.media, self.allows_empty).await
+        target.finish(&self.media, self.is_planned).await
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>> {
@@ -92,19 +93,19 @@ impl Source {
     }
 }
 
-/// The staged blob that the archive is written to, with its hash.
+/// The staged blob that the archive is written to, with its hash if it needs one.
 struct Target {
     blob: Box<dyn StagedBlob>,
-    hash: Sha256,
+    hash: Option<Sha256>,
     mark: Vec<u8>,
     piece: Vec<u8>,
 }
 
 impl Target {
-    fn new(blob: Box<dyn StagedBlob>) -> Self {
+    fn new(blob: Box<dyn StagedBlob>, is_planned: bool) -> Self {
         Self {
             blob,
-            hash: Sha256::new(),
+            hash: (!is_planned).then(Sha256::new),
             mark: Vec::with_capacity(MAGIC_BYTES),
             piece: Vec::with_capacity(WRITE_BYTES),
         }
@@ -121,14 +122,16 @@ impl Target {
     async fn write(&mut self, piece: Vec<u8>) -> Result<()> {
         let missing = MAGIC_BYTES - self.mark.len();
         self.mark.extend(piece.iter().take(missing));
-        self.hash.update(&piece);
+        if let Some(hash) = &mut self.hash {
+            hash.update(&piece);
+        }
         self.blob.append(piece).await.map_err(blob_error)
     }
 
-    async fn finish(mut self, media: &Media, allows_empty: bool) -> Result<StagedUpload> {
+    async fn finish(mut self, media: &Media, is_planned: bool) -> Result<StagedUpload> {
         let piece = std::mem::take(&mut self.piece);
         self.write(piece).await?;
-        if self.mark.is_empty() && !allows_empty {
+        if self.mark.is_empty() && !is_planned {
             return Err(Error::refused(Code::BadRequest, "The upload is empty."));
         }
         if !self.mark.is_empty() && !media.fits(&self.mark) {
@@ -137,7 +140,7 @@ impl Target {
         }
         Ok(StagedUpload {
             blob: self.blob,
-            hash: hex(&self.hash.finalize()),
+            hash: self.hash.map(|hash| hex(&hash.finalize())),
         })
     }
 }
