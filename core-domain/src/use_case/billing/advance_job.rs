@@ -137,8 +137,8 @@ pub struct DueCustomers {
     pub waiting: usize,
 }
 
-/// Queues a job for each customer for whom something is due now, unless one runs, is queued or waits. Call it every few seconds, on any
-/// number of nodes.
+/// Queues a job for each customer for whom something is due now, unless one runs, is queued or waits. Call it every few
+/// seconds, on any number of nodes.
 ///
 /// # Errors
 /// Only those of the store.
