@@ -172,6 +172,7 @@ text_enum! {
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct LedgerCharge {
     /// The key of the request.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[a-z0-9:]{1,40}"))]
     pub op_key: String,
     /// The invoice.
     pub invoice_id: InvoiceId,

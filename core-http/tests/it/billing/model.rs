@@ -175,7 +175,7 @@ async fn deliver(world: &World, picks: &[Index]) {
     world.run_jobs().await;
 }
 
-/// What holds at any time for the billing of a platform.
+/// The rules that hold at any time for the billing of a platform.
 struct Rules {
     platform: String,
     /// The lines of each invoice that is final.
