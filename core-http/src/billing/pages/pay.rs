@@ -148,6 +148,8 @@ fn form(
 ) -> Markup {
     let is_simulated = billing.payments.provider() == PaymentProvider::Ledger;
     let has_method = payable.customer.default_payment_method_id.is_some();
+    // A new charge of the saved card would have to be confirmed as well.
+    let is_confirmed_there = payable.needs_confirmation && provider_page.is_some();
     html! {
         @if payable.needs_confirmation {
             @if !has_problem { p { "The owner of the card must confirm the last charge." } }
@@ -155,7 +157,7 @@ fn form(
                 form method="post" { button type="submit" name="action" value="confirm" { "Confirm the charge" } }
             }
         }
-        @if has_method {
+        @if has_method && !is_confirmed_there {
             form method="post" {
                 button type="submit" name="action" value="pay" { "Pay with the saved card" }
             }
@@ -168,7 +170,7 @@ fn form(
         } @else if let Some(url) = provider_page {
             p {
                 a href=(url) {
-                    @if payable.needs_confirmation { "Confirm the charge on the page of Stripe" }
+                    @if is_confirmed_there { "Confirm the charge on the page of Stripe" }
                     @else { "Pay with another card on the page of Stripe" }
                 }
             }

@@ -139,6 +139,7 @@ async fn a_charge_at_stripe_is_confirmed_on_its_page_there() {
         should_retry: None,
     };
     stripe.inject(matcher, refused);
+    assert!(!shown.contains("Pay with the saved card"), "{shown}");
     let without = show().await;
     assert!(!without.contains(&link), "{without}");
     stripe.confirm_charge(id);
