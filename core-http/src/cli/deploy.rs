@@ -129,8 +129,8 @@ async fn deploy(
         .limiter
         .receive(&platform, request.max_bytes)
         .await?;
-    let is_planned = manifest.is_some();
-    let spooled = service.spool(cx, input.body, &request, &mut slot, is_planned);
+    let plan_digest = manifest.as_ref().map(|manifest| manifest.digest());
+    let spooled = service.spool(cx, input.body, &request, &mut slot, plan_digest);
     let spooled = spooled.await?;
     let permit = service.limiter.check(&platform).await?;
     let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
@@ -149,17 +149,13 @@ async fn deploy(
         };
         service.ensure_complete(site.as_ref(), place).await?;
         let size = service.measure(site.as_ref(), place).await?;
-        let planned = manifest.as_ref().map(|manifest| manifest.digest());
-        let content_hash = planned.or(spooled.hash);
         let deploy = Deploy {
             branch: request.branch,
             key: request.key,
             user_id: request.user_id,
             deployment_id: DeploymentId::generate(app.clock.now(), domain.entropy.as_ref()),
-            content_hash: content_hash.ok_or_else(|| {
-                Error::Internal("an upload without a plan was not hashed".to_owned())
-            })?,
-            is_planned,
+            content_hash: spooled.content_hash,
+            is_planned: manifest.is_some(),
             message: input.query.message,
             file_count: size.files,
             total_bytes: size.bytes,
@@ -197,14 +193,14 @@ impl DeployService {
         body: Body,
         request: &DeployRequest,
         slot: &mut Slot,
-        is_planned: bool,
+        plan_digest: Option<String>,
     ) -> Result<StagedUpload> {
         let source = Source {
             body,
             media: request.media.clone(),
             max_bytes: request.max_bytes,
             idle_timeout: self.limits.idle_timeout,
-            is_planned,
+            plan_digest,
         };
         let spooled = tokio::select! {
             biased;

@@ -23,8 +23,8 @@ const MAGIC_BYTES: usize = 2;
 #[derive(Debug)]
 pub(super) struct StagedUpload {
     pub(super) blob: Box<dyn StagedBlob>,
-    /// The SHA-256 of the archive, in hex. `None` if a plan identifies the content.
-    pub(super) hash: Option<String>,
+    /// The digest of the plan or, without one, the SHA-256 of the archive, in hex.
+    pub(super) content_hash: String,
 }
 
 /// The body to read, with its limits.
@@ -36,8 +36,8 @@ pub(super) struct Source {
     pub(super) max_bytes: u64,
     /// Maximum pause of the client.
     pub(super) idle_timeout: Duration,
-    /// Whether a plan identifies the content, so that the body can be empty and needs no hash.
-    pub(super) is_planned: bool,
+    /// The digest of the plan, if there is one. It identifies the content, so the body can be empty and is not hashed.
+    pub(super) plan_digest: Option<String>,
 }
 
 impl Source {
@@ -54,7 +54,7 @@ impl Source {
             _ => None,
         };
         let blob = blobs.stage().await.map_err(blob_error)?;
-        let mut target = Target::new(blob, self.is_planned);
+        let mut target = Target::new(blob, self.plan_digest.take());
         let mut left = self.max_bytes;
         while let Some(data) = self.next().await? {
             left = left.checked_sub(data.len() as u64).ok_or_else(|| {
@@ -71,7 +71,7 @@ impl Source {
         if let Some(form) = form {
             form.finish()?;
         }
-        target.finish(&self.media, self.is_planned).await
+        target.finish(&self.media).await
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>> {
@@ -93,19 +93,28 @@ impl Source {
     }
 }
 
-/// The staged blob that the archive is written to, with its hash if it needs one.
+/// The source of the hash that identifies a content.
+enum ContentHash {
+    /// The digest of the plan.
+    Plan(String),
+    /// The hash of what was written so far.
+    Archive(Sha256),
+}
+
+/// The staged blob that the archive is written to, with its hash.
 struct Target {
     blob: Box<dyn StagedBlob>,
-    hash: Option<Sha256>,
+    hash: ContentHash,
     mark: Vec<u8>,
     piece: Vec<u8>,
 }
 
 impl Target {
-    fn new(blob: Box<dyn StagedBlob>, is_planned: bool) -> Self {
+    fn new(blob: Box<dyn StagedBlob>, plan_digest: Option<String>) -> Self {
+        let of_archive = || ContentHash::Archive(Sha256::new());
         Self {
             blob,
-            hash: (!is_planned).then(Sha256::new),
+            hash: plan_digest.map_or_else(of_archive, ContentHash::Plan),
             mark: Vec::with_capacity(MAGIC_BYTES),
             piece: Vec::with_capacity(WRITE_BYTES),
         }
@@ -122,15 +131,16 @@ impl Target {
     async fn write(&mut self, piece: Vec<u8>) -> Result<()> {
         let missing = MAGIC_BYTES - self.mark.len();
         self.mark.extend(piece.iter().take(missing));
-        if let Some(hash) = &mut self.hash {
+        if let ContentHash::Archive(hash) = &mut self.hash {
             hash.update(&piece);
         }
         self.blob.append(piece).await.map_err(blob_error)
     }
 
-    async fn finish(mut self, media: &Media, is_planned: bool) -> Result<StagedUpload> {
+    async fn finish(mut self, media: &Media) -> Result<StagedUpload> {
         let piece = std::mem::take(&mut self.piece);
         self.write(piece).await?;
+        let is_planned = matches!(self.hash, ContentHash::Plan(_));
         if self.mark.is_empty() && !is_planned {
             return Err(Error::refused(Code::BadRequest, "The upload is empty."));
         }
@@ -140,7 +150,10 @@ impl Target {
         }
         Ok(StagedUpload {
             blob: self.blob,
-            hash: self.hash.map(|hash| hex(&hash.finalize())),
+            content_hash: match self.hash {
+                ContentHash::Plan(digest) => digest,
+                ContentHash::Archive(hash) => hex(&hash.finalize()),
+            },
         })
     }
 }

@@ -54,7 +54,6 @@ pub struct AdvanceInput {
     /// The version of the record that changes first.
     pub version: i64,
     /// The record that changes first: its kind and its id. Two records can be due at the same instant with the same version.
-    #[serde(default)]
     pub record: String,
 }
 

@@ -308,8 +308,8 @@ async fn a_provider_that_fails_at_any_time_changes_no_amount() {
             world.payments.forget_faults();
             let found = records_without_times(&world, &prepared.platform).await;
             assert_eq!(
-                without_times(&found),
-                without_times(&prepared.expected),
+                statuses_and_amounts(&found),
+                statuses_and_amounts(&prepared.expected),
                 "{scenario:?} {faults:?}"
             );
         }
@@ -476,7 +476,7 @@ async fn a_charging_request_that_is_interrupted_anywhere_charges_once_when_it_is
 }
 
 /// Returns what an outage does not change: the status of the subscription, and the statuses and amounts of its invoices.
-fn without_times(records: &Value) -> Value {
+fn statuses_and_amounts(records: &Value) -> Value {
     let invoices = records["invoices"].as_array().unwrap().iter();
     let amounts = invoices.map(|invoice| {
         let fields = ["status", "total", "amountPaid", "amountRemaining"];

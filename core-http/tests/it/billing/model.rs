@@ -16,7 +16,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::charges::recover;
-use super::{billing_records, named_platform_with_card, records_without_times};
+use super::{billing_records, named_platform_with_card, records_without_times, webhooks};
 use crate::world::{PaymentFault, World, on_every_store, operator, usage_event};
 
 /// A request about the billing of one platform, or an event beside it.
@@ -170,7 +170,7 @@ async fn deliver(world: &World, picks: &[Index]) {
     let events = world.stripe.as_ref().map(FakeStripe::events);
     let events = events.unwrap_or_default();
     for pick in picks.iter().filter(|_| !events.is_empty()) {
-        let _ = world.deliver(pick.get(&events).clone()).await.expect(200);
+        webhooks::deliver(world, pick.get(&events).clone()).await;
     }
     world.run_jobs().await;
 }
@@ -178,7 +178,7 @@ async fn deliver(world: &World, picks: &[Index]) {
 /// The rules that hold at any time for the billing of a platform.
 struct Rules {
     platform: String,
-    /// The lines of each invoice that is final.
+    /// The lines of each invoice, which never change.
     lines: BTreeMap<String, Value>,
     /// The subscriptions that have ended.
     ended: BTreeMap<SubscriptionId, SubscriptionStatus>,
@@ -291,6 +291,7 @@ async fn play(world: &World, steps: &[Step]) {
     world.payments.forget_faults();
     run(world, &platform, &customer, &Step::Wait(90_000)).await;
     wait_for_provider(world).await;
+    rules.check(world).await;
     rules.check_charges(world).await;
 }
 
@@ -301,10 +302,9 @@ async fn play_rounds(world: &World, rounds: &[Round]) -> String {
     let _ = world.subscribe(&platform, "starter").await.expect(201);
     let mut rules = Rules::of(&platform);
     for round in rounds {
-        round
-            .fault
-            .into_iter()
-            .for_each(|fault| world.payments.fail_next(fault));
+        if let Some(fault) = round.fault {
+            world.payments.fail_next(fault);
+        }
         run(world, &platform, &customer, &round.step).await;
         world.payments.forget_faults();
         deliver(world, &round.events).await;

@@ -1,10 +1,12 @@
 //! Events of the payment provider: what counts is the object there when the event is applied.
 
+use bytes::Bytes;
 use core_domain::billing::{Account, Currency, Customer, CustomerQuery};
 use core_domain::kernel::{Clock, Context};
 use core_domain::port::{Close, LostDispute, OpKey, Payments, ProviderEvent, ProviderRefund};
 use core_domain::use_case::billing::inbox::catch_up;
 use core_domain::use_case::billing::reconcile::compare_invoices;
+use core_stripe_fake::SignedEvent;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
@@ -14,7 +16,7 @@ use crate::world::{Answer, VALID_SIGNATURE, World, on_every_store, operator};
 pub(super) const CONFIRMED: &str = "pm_card_authenticationRequired";
 
 /// Sends an event to the webhook.
-async fn send(world: &World, signature: Option<&str>, body: impl Into<String>) -> Answer {
+async fn send(world: &World, signature: Option<&str>, body: impl Into<Bytes>) -> Answer {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri("/webhooks/stripe")
@@ -24,6 +26,12 @@ async fn send(world: &World, signature: Option<&str>, body: impl Into<String>) -
     }
     let body = core_http::kernel::bytes_body(body.into());
     world.billing.raw(request.body(body).unwrap()).await
+}
+
+/// Sends an event of the Stripe account to the webhook, which must accept it.
+pub(super) async fn deliver(world: &World, event: SignedEvent) {
+    let sent = send(world, Some(&event.signature), event.body).await;
+    let _ = sent.expect(200);
 }
 
 fn event(id: &str, kind: &str, customer: &str, object: &str) -> String {

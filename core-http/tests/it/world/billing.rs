@@ -6,12 +6,12 @@ use core_domain::access::authorize_operator;
 use core_domain::billing::usage::{BilledMetric, UsagePeriod, UsagePeriodEvent};
 use core_domain::billing::{
     CreditGrant, CreditGrantQuery, Currency, Customer, CustomerQuery, JournalDifference,
-    LedgerCharge, LedgerChargeQuery, Metric, Period, TrialBalance,
+    LedgerCharge, LedgerChargeQuery, LedgerOutcome, Metric, Period, TrialBalance,
 };
 use core_domain::kernel::{
     Context, InvoiceId, PlatformId, Record, Stored, SubscriptionId, Timestamp, UsagePeriodId,
 };
-use core_domain::port::{Mode, Persisted, Within};
+use core_domain::port::{Mode, Payments, Persisted, Within};
 use core_domain::testing::RecordKey;
 use core_domain::use_case::billing::advance_job::{DueCustomers, queue_due};
 use core_domain::use_case::billing::follow::follow_changes;
@@ -161,6 +161,29 @@ impl World {
             charges += self.all::<LedgerCharge>(&of_invoice).await.len();
         }
         charges
+    }
+
+    /// Returns the amounts that the payment provider has charged for an invoice: one if it is paid.
+    pub(crate) async fn charged_amounts(&self, invoice: &Value) -> Vec<i64> {
+        let Some(fake) = &self.stripe else {
+            return self.charged_by_ledger(invoice).await;
+        };
+        let at_stripe = fake.invoices().into_iter();
+        let own = at_stripe.filter(|other| other["metadata"]["invoiceId"] == invoice["id"]);
+        let paid = own.map(|other| other["amount_paid"].as_i64().unwrap());
+        paid.filter(|amount| *amount != 0).collect()
+    }
+
+    async fn charged_by_ledger(&self, invoice: &Value) -> Vec<i64> {
+        let id = InvoiceId::parse(invoice["id"].as_str().unwrap()).unwrap();
+        let charges = self.all::<LedgerCharge>(&LedgerChargeQuery::Of(id)).await;
+        let is_paid = |charge: &Stored<LedgerCharge>| charge.outcome == LedgerOutcome::Paid;
+        let count = charges.into_iter().filter(is_paid).count();
+        let Some(id) = invoice["providerId"].as_str() else {
+            return Vec::new();
+        };
+        let pushed = self.payments.invoice(id).await.unwrap().unwrap();
+        vec![pushed.amount_due; count]
     }
 
     /// Returns the token in the address of the page of an invoice that can be paid.
