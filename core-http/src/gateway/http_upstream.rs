@@ -9,18 +9,23 @@ use async_trait::async_trait;
 use core_domain::kernel::{Caller, SuiteService};
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use http_body::Body as _;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
+use super::breaker::{Attempt, Breaker, RetryBudget};
 use super::config::ConfigError;
+use super::permitted_body::PermittedBody;
 use super::routes::RouteClasses;
 use super::service_tokens::{ServiceTokens, TokenFor};
 use super::upstream::{Upstream, UpstreamError};
 use super::vouching::{UpstreamCredential, error};
 use crate::kernel::request::header_names;
-use crate::kernel::{Body, ClientIp};
+use crate::kernel::{Body, ClientIp, empty_body};
 
 /// Maximum time for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,7 +34,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// seconds is the shortest in wide use. Otherwise requests are sometimes sent on a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// Maximum number of idle connections in the pool.
+const MAX_IDLE_CONNECTIONS: usize = 128;
+
+/// Default of [`HttpUpstream::with_max_in_flight`].
+const DEFAULT_MAX_IN_FLIGHT: usize = 1_024;
+
 /// A service at its own address, called over HTTP/1.1.
+///
+/// A request that gets no response is sent once more if that is safe: it has no body, and either the connection could
+/// not be opened, or the method is idempotent and the connection was closed before a response. Retries are at most a
+/// fifth of the requests. After five consecutive failures to get a response, requests are refused with 503 at once,
+/// except one per second that probes the service. Responses of any status are successes.
 ///
 /// The caller is sent as `X-Core-User-Id` or `X-Core-Api-Key-Id`, and the address of the client as `X-Core-Client-Ip`.
 /// A service token is sent with them, because the service ignores these headers without one. The token names the
@@ -44,6 +60,10 @@ pub struct HttpUpstream {
     tokens: Option<(Arc<ServiceTokens>, SuiteService)>,
     routes: Option<Arc<dyn RouteClasses>>,
     client: Client<HttpConnector, Body>,
+    breaker: Breaker,
+    retries: RetryBudget,
+    /// A permit for each request that may be in flight. A request holds its permit until its response has ended.
+    in_flight: Arc<Semaphore>,
 }
 
 impl HttpUpstream {
@@ -68,6 +88,7 @@ impl HttpUpstream {
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
             .pool_timer(TokioTimer::new())
             .build(connector);
         Ok(Self {
@@ -75,7 +96,18 @@ impl HttpUpstream {
             tokens: None,
             routes: None,
             client,
+            breaker: Breaker::default(),
+            retries: RetryBudget::default(),
+            in_flight: Arc::new(Semaphore::new(DEFAULT_MAX_IN_FLIGHT)),
         })
+    }
+
+    /// Sets the maximum number of requests whose responses have not ended. Further requests are refused with 503.
+    /// Default: 1,024.
+    #[must_use]
+    pub fn with_max_in_flight(mut self, requests: usize) -> Self {
+        self.in_flight = Arc::new(Semaphore::new(requests.min(Semaphore::MAX_PERMITS)));
+        self
     }
 
     /// Sends the identity of callers with service tokens for this service. The service key itself is only shared
@@ -174,6 +206,122 @@ impl HttpUpstream {
     }
 }
 
+impl HttpUpstream {
+    /// Returns the permit for a request.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Unavailable`] if the breaker is open, or too many requests are in flight.
+    fn admit(&self) -> Result<OwnedSemaphorePermit, UpstreamError> {
+        let permit = Arc::clone(&self.in_flight).try_acquire_owned();
+        let permit = permit.map_err(|_| {
+            UpstreamError::Unavailable(format!(
+                "{} has too many requests in flight",
+                self.authority
+            ))
+        })?;
+        if self.breaker.admits(Instant::now()) {
+            return Ok(permit);
+        }
+        let refused = format!("the last requests to {} failed", self.authority);
+        Err(UpstreamError::Unavailable(refused))
+    }
+
+    /// Sends a request, and once more if that is safe and the first attempt failed.
+    async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
+        self.retries.earn();
+        let repeatable = repeatable(&request);
+        let failed = match self.attempt(request).await {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        let again = repeatable.filter(|again| failed.may_be_repeated(again.method()));
+        let Some(again) = again.filter(|_| self.retries.spend()) else {
+            return Err(failed.error);
+        };
+        tracing::debug!(error = %failed.error, upstream = %self.authority, "a request is sent again");
+        self.attempt(again).await.map_err(|failed| failed.error)
+    }
+
+    async fn attempt(&self, request: Request<Body>) -> Result<Response<Body>, FailedAttempt> {
+        match self.client.request(request).await {
+            Ok(response) => {
+                self.record(Attempt::Answered);
+                Ok(response.map(Body::from_any))
+            }
+            Err(error) => {
+                let failed = FailedAttempt::new(&error);
+                if failed.is_of_upstream {
+                    self.record(Attempt::Failed);
+                }
+                Err(failed)
+            }
+        }
+    }
+
+    fn record(&self, attempt: Attempt) {
+        if !self.breaker.record(attempt, Instant::now()) {
+            return;
+        }
+        let upstream = &self.authority;
+        if self.breaker.is_open() {
+            tracing::warn!(%upstream, "the service cannot be reached; requests to it are refused");
+        } else {
+            tracing::info!(%upstream, "the service can be reached again");
+        }
+    }
+}
+
+/// Returns a copy of a request without a body; `None` if it has one.
+fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
+    if !request.body().is_end_stream() {
+        return None;
+    }
+    let mut copy = Request::new(empty_body());
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    *copy.version_mut() = request.version();
+    copy.headers_mut().clone_from(request.headers());
+    Some(copy)
+}
+
+/// A request without a response.
+struct FailedAttempt {
+    error: UpstreamError,
+    /// Whether nothing was sent, because no connection could be opened.
+    is_connect: bool,
+    /// Whether the connection was closed before a complete response head arrived.
+    is_closed: bool,
+    /// Whether the upstream is the cause. The cause can also be the body of the client.
+    is_of_upstream: bool,
+}
+
+impl FailedAttempt {
+    fn new(error: &ClientError) -> Self {
+        let (mut text, mut failed) = (error.to_string(), Causes::default());
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text.push_str(&format!(": {cause}"));
+            failed.add(cause);
+            source = cause.source();
+        }
+        Self {
+            error: if failed.timed_out {
+                UpstreamError::Timeout(text)
+            } else {
+                UpstreamError::Broken(text)
+            },
+            is_connect: error.is_connect(),
+            is_closed: failed.closed,
+            is_of_upstream: !failed.by_client,
+        }
+    }
+
+    /// Returns whether a request without a body may be sent again.
+    fn may_be_repeated(&self, method: &Method) -> bool {
+        self.is_connect || (self.is_closed && method.is_idempotent())
+    }
+}
+
 fn set(headers: &mut HeaderMap, name: &HeaderName, text: &str) -> Result<(), UpstreamError> {
     let value = HeaderValue::from_str(text)
         .map_err(|_| UpstreamError::Broken(format!("{name} has an invalid value")))?;
@@ -192,6 +340,7 @@ impl std::fmt::Debug for HttpUpstream {
 #[async_trait]
 impl Upstream for HttpUpstream {
     async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
+        let permit = self.admit()?;
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
         let caller = request.extensions().get::<Arc<Caller>>().cloned();
@@ -202,8 +351,12 @@ impl Upstream for HttpUpstream {
         if let Some(vouching) = self.vouching(caller, headers).await? {
             Self::set_identity_headers(&vouching, caller, client.as_ref(), headers)?;
         }
-        let response = self.client.request(request).await.map_err(failure)?;
-        Ok(response.map(Body::from_any))
+        let response = self.exchange(request).await?;
+        Ok(response.map(|body| Body::new(PermittedBody::new(body, permit))))
+    }
+
+    fn report_timeout(&self) {
+        self.record(Attempt::Failed);
     }
 
     fn routes(&self) -> Option<&dyn RouteClasses> {
@@ -211,20 +364,26 @@ impl Upstream for HttpUpstream {
     }
 }
 
-fn failure(error: ClientError) -> UpstreamError {
-    let mut text = error.to_string();
-    let mut timed_out = false;
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        timed_out |= cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == ErrorKind::TimedOut);
-        source = cause.source();
-    }
-    if timed_out {
-        UpstreamError::Timeout(text)
-    } else {
-        UpstreamError::Broken(text)
+/// The kinds of the causes of an error.
+#[derive(Default)]
+struct Causes {
+    timed_out: bool,
+    closed: bool,
+    by_client: bool,
+}
+
+impl Causes {
+    fn add(&mut self, cause: &(dyn StdError + 'static)) {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            self.timed_out |= io.kind() == ErrorKind::TimedOut;
+            self.closed |= matches!(
+                io.kind(),
+                ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+            );
+        }
+        if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
+            self.closed |= hyper.is_incomplete_message();
+            self.by_client |= hyper.is_user() || hyper.is_body_write_aborted();
+        }
     }
 }

@@ -14,14 +14,17 @@
 //! the caller. Such headers are removed from the requests of clients.
 
 mod authority;
+mod breaker;
 mod config;
 mod event_stream;
 mod exchange;
 mod framing;
 mod headers;
+mod http_authority;
 mod http_upstream;
 mod identity;
 mod invalidate;
+mod permitted_body;
 mod proxy;
 mod reference;
 mod refusal;
@@ -38,6 +41,7 @@ mod vouching;
 
 pub use authority::{Authority, AuthorityError, ResolvedCredential};
 pub use config::{ConfigError, GatewayConfig};
+pub use http_authority::HttpAuthority;
 pub use http_upstream::HttpUpstream;
 pub use invalidate::Invalidate;
 pub use routes::{RouteClass, RouteClasses, RouteTable};

@@ -123,10 +123,10 @@ impl Proxy {
             biased;
             outcome = answered => outcome,
             timed_out = progress.timed_out(settings.upload_idle_timeout, response_timeout) => Err(match timed_out {
-                TimedOut::Upstream => Refusal::new(
-                    Code::UpstreamTimeout,
-                    "The service behind the gateway did not answer in time.",
-                ),
+                TimedOut::Upstream => {
+                    upstream.report_timeout();
+                    too_late()
+                }
                 TimedOut::Client => {
                     Refusal::bad_request("The request body did not arrive in time.").closing()
                 }
@@ -188,12 +188,16 @@ fn limit_size(body: Body, limit: u64) -> (Body, Arc<Progress>) {
 fn refusal(error: UpstreamError) -> Refusal {
     match error {
         UpstreamError::Broken(cause) => Error::Upstream(cause).into(),
-        UpstreamError::Timeout(_) => Refusal::new(
-            Code::UpstreamTimeout,
-            "The service behind the gateway did not answer in time.",
-        ),
+        UpstreamError::Timeout(_) => too_late(),
         UpstreamError::Unavailable(cause) => Refusal::unavailable(cause),
     }
+}
+
+fn too_late() -> Refusal {
+    Refusal::new(
+        Code::UpstreamTimeout,
+        "The service behind the gateway did not answer in time.",
+    )
 }
 
 fn too_large() -> Refusal {

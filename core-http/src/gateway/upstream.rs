@@ -43,6 +43,9 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
     /// [`UpstreamError`] if there is no response.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError>;
 
+    /// Reports that the gateway has given up waiting for a response to [`Self::send`]. The default does nothing.
+    fn report_timeout(&self) {}
+
     /// Returns the routes of the service, if they are known. Otherwise each path is counted separately, in the default
     /// class.
     fn routes(&self) -> Option<&dyn RouteClasses> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::access::{ServiceScope, SessionScope};
 use core_domain::iam::{Organization, Session, User};
-use core_domain::kernel::{Error, OrganizationId, PlatformId, Result, Roles, Slug};
+use core_domain::kernel::{Error, OrganizationId, PlatformId, Result, Roles, Slug, Timestamp};
 use core_domain::port::{Mode, UnitOfWork};
 use core_domain::use_case::iam::session::{self, ActiveMembership, SessionDetails};
 use schemars::JsonSchema;
@@ -57,6 +57,9 @@ struct CoreSession {
     effective_role: Option<String>,
     /// The user's permissions in the active organization, sorted and without duplicates.
     permissions: Vec<String>,
+    /// The time until which this response is valid if nothing changes. The session, the access token or a grant of the
+    /// user expires then.
+    valid_until: Timestamp,
 }
 
 /// The platform that a user acts for.
@@ -90,6 +93,7 @@ impl From<SessionDetails> for CoreSession {
             role,
             effective_role,
             permissions: membership.map_or_else(Vec::new, |m| m.permissions.patterns()),
+            valid_until: details.valid_until,
             session: details.session.into_inner(),
             user: details.user.into_inner(),
         }

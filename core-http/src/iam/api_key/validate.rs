@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use core_domain::access::ServiceScope;
+use core_domain::gateway::Usage;
 use core_domain::iam::ApiKeyRefusal;
-use core_domain::kernel::{ApiKeyId, OrganizationId, PlatformId, Result, Roles, Timestamp, UserId};
+use core_domain::kernel::{
+    ApiKeyId, Caller, OrganizationId, PlatformId, Result, Roles, SuiteService, Timestamp, UserId,
+};
 use core_domain::use_case::iam::api_key::ApiKeyDetails;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::presented::{KeyLimits, find_key};
 use crate::iam::cookies::no_store;
-use crate::kernel::admission::rate_limit::{API_KEY_WINDOW, ApiKeyUsage};
+use crate::kernel::admission::rate_limit::API_KEY_WINDOW;
 use crate::kernel::{Cx, Endpoint, Input, Output, post, with};
 
 pub(super) fn row(limits: &Arc<KeyLimits>) -> Endpoint {
@@ -20,7 +23,7 @@ pub(super) fn row(limits: &Arc<KeyLimits>) -> Endpoint {
         .description(
             "Returns `valid: true` with the owner, role and permissions of the key, or `valid: \
              false` with the reason in `code`. The status code is 200 in both cases. Each call \
-             counts as a use of the key.",
+             counts as a use of the key, except calls of the gateway, which counts the uses itself.",
         )
         .plain(with(limits, validate))
 }
@@ -41,7 +44,7 @@ struct KeyRateLimit {
     limit: u32,
     /// The length of the window, in seconds.
     window_seconds: u64,
-    /// The number of requests left in the current window.
+    /// The number of requests left in the current window. For the gateway, which counts itself, this is the limit.
     remaining: u32,
     /// The time until the current window ends, in seconds.
     reset_after: u64,
@@ -73,7 +76,7 @@ struct ValidKey {
 }
 
 impl ValidKey {
-    fn new(found: ApiKeyDetails, usage: &ApiKeyUsage) -> Self {
+    fn new(found: ApiKeyDetails, usage: &Usage) -> Self {
         let acting = found.membership.as_ref();
         Self {
             key_id: found.key.id.clone(),
@@ -86,8 +89,8 @@ impl ValidKey {
             rate_limit: KeyRateLimit {
                 limit: found.key.requests_per_minute,
                 window_seconds: API_KEY_WINDOW.as_secs(),
-                remaining: usage.usage.remaining,
-                reset_after: usage.usage.reset_after,
+                remaining: usage.remaining,
+                reset_after: usage.reset_after,
             },
             suspended: found.is_suspended,
         }
@@ -107,6 +110,20 @@ struct ApiKeyValidation {
     key: Option<ValidKey>,
 }
 
+/// Returns whether a gateway calls. It counts the uses of keys itself, because it caches this response.
+fn is_gateway(caller: &Caller) -> bool {
+    matches!(caller, Caller::Service { name } if name == SuiteService::Gateway.as_str())
+}
+
+/// Returns the usage of a key whose uses are not counted here.
+fn unused(found: &ApiKeyDetails) -> Usage {
+    Usage {
+        is_allowed: true,
+        remaining: found.key.requests_per_minute,
+        reset_after: 0,
+    }
+}
+
 async fn validate(
     cx: &Cx,
     limits: Arc<KeyLimits>,
@@ -116,8 +133,12 @@ async fn validate(
     let found = find_key(cx.app.store.as_ref(), &input.body.key).await?;
     let outcome = match found {
         Ok(found) => {
-            let usage = limits.count(&found).await;
-            if usage.usage.is_allowed {
+            let usage = if is_gateway(&cx.caller) {
+                unused(&found)
+            } else {
+                limits.count(&found).await.usage
+            };
+            if usage.is_allowed {
                 Ok(ValidKey::new(found, &usage))
             } else {
                 Err(ApiKeyRefusal::RateLimited)

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use core_domain::kernel::{Secret, SuiteService};
 use core_domain::testing::SeededEntropy;
-use core_http::gateway::{Gateway, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams};
+use core_http::gateway::{
+    Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams,
+};
 use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
 use core_http::{IncomingBody, ServeOptions};
 use http::{HeaderMap, Request, Response};
@@ -100,6 +102,11 @@ async fn record(
 }
 
 pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
+    gateway_with(config(), address)
+}
+
+/// Returns a gateway with this configuration in front of a service at this address.
+pub(super) fn gateway_with(config: GatewayConfig, address: SocketAddr) -> Gateway {
     captured::start();
     let iam = FakeIam::default();
     iam.reply_to(SESSION, resolves_to(owner()));
@@ -125,7 +132,7 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
         entropy: Arc::new(SeededEntropy::new(1)),
         meter: None,
     };
-    Gateway::new(config(), ports).unwrap()
+    Gateway::new(config, ports).unwrap()
 }
 
 pub(super) fn session_request_text(line: &str, lines: &str, body: &str) -> String {

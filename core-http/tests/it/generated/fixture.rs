@@ -348,7 +348,7 @@ impl Fixture {
     }
 
     /// Creates a fixture with the records that the endpoints of a service need.
-    async fn for_service(world: World, service: &str) -> Self {
+    pub(super) async fn for_service(world: World, service: &str) -> Self {
         let mut fixture = Self::with_platform(world).await;
         match service {
             "iam" => fixture.add_people().await,

@@ -1,6 +1,7 @@
 //! Rules for every endpoint, tested with the endpoint table and one [`Sample`](samples::Sample) per endpoint.
 
 mod access;
+mod arrangements;
 mod bodies;
 mod bounds;
 mod contract;

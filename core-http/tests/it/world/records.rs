@@ -289,6 +289,16 @@ impl World {
         granted.expect(201).id()
     }
 
+    /// Denies a permission to a member.
+    pub(crate) async fn deny_permission(&self, organization: &str, user: &str, permission: &str) {
+        let denial = json!({
+            "orgId": organization, "userId": user, "permission": permission,
+            "granted": false, "grantedBy": user,
+        });
+        let denied = self.iam.post(&operator(), "/api/core/grants", denial).await;
+        let _ = denied.expect(201);
+    }
+
     /// Invites an address with the suite's own route. Returns the id of the invitation. Advances the clock by a second.
     pub(crate) async fn invite_as_operator(&self, organization: &str, email: &str) -> String {
         let path = format!("/api/core/organizations/{organization}/invitations");
