@@ -1,9 +1,17 @@
-//! The canonical bytes of a query. Two queries have the same bytes exactly when they are equal.
-//! Cursors are bound to these bytes, and remembered counts are keyed by them.
+//! The canonical bytes of queries and rows. Two queries have the same bytes exactly when they are equal.
+//! Cursors are bound to these bytes, and remembered counts are keyed by them. Digests of tables are made of those of rows.
 
 use crate::filter::{Filter, Op};
 use crate::query::Order;
 use crate::value::Value;
+
+/// Returns the canonical bytes of a row. Rows with the same number of columns have the same bytes exactly when they are
+/// equal.
+pub(crate) fn canonical_row(row: &[Value]) -> Vec<u8> {
+    let mut bytes = Canonical::default();
+    row.iter().for_each(|value| bytes.value(value));
+    bytes.into_bytes()
+}
 
 /// Collects the bytes of a query. A part without a fixed length is preceded by its length, so two different sequences
 /// of parts never produce the same bytes.

@@ -97,6 +97,7 @@ mod checked_tx;
 pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod copy;
 mod counts;
 mod cursor;
 #[cfg(feature = "conformance")]

@@ -5,6 +5,7 @@
 mod accounting;
 mod announcements;
 mod architecture;
+mod backups;
 mod cloudflare_sites;
 mod crash;
 #[cfg(unix)]
@@ -26,6 +27,8 @@ mod registry_jobs;
 mod renewals;
 mod secrets;
 mod slice;
+#[cfg(unix)]
+mod splits;
 #[cfg(unix)]
 mod stopping;
 #[cfg(unix)]

@@ -16,10 +16,12 @@ use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
-use core_http::gateway::{ConfigError, Gateway, GatewayConfig, InProcess, Ports, Upstreams};
+use core_http::gateway::{
+    Authority, ConfigError, Gateway, GatewayConfig, InProcess, Ports, Upstreams,
+};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
-    App, InFlight, MemoryRateLimiter, OpenStreams, ServiceKey, ServiceOptions, StoreCheck,
+    App, InFlight, MemoryRateLimiter, OpenStreams, Service, ServiceKey, ServiceOptions, StoreCheck,
 };
 use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
@@ -40,6 +42,7 @@ use crate::payments::{PaymentProviders, check_payments};
 use crate::plans::Plans;
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
+use crate::remote_services::{self, RemoteServices};
 use crate::sealer::Sealer;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
@@ -108,7 +111,15 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &billing,
         &iam_config,
     )?;
-    let gateway = gateway(&builder, &app, &services, &iam_config, &meter)?;
+    let remote = RemoteServices::of(&builder, &app, &services.iam)?;
+    let gateway = gateway(
+        &builder,
+        &app,
+        &services,
+        &iam_config,
+        &meter,
+        remote.as_ref(),
+    )?;
     after_commit.set_gateway(gateway.invalidate());
     let worker_options = WorkerOptions {
         sole_user,
@@ -129,9 +140,14 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         Arc::clone(&billing),
         Arc::clone(&app.entropy),
     );
+    let remote_usage = remote.as_ref().filter(|_| sole_user);
+    let remote_usage = remote_usage.and_then(|remote| remote.usage(&app.clock));
     let reporter = GatewayReporter {
         meter,
-        usage: usage.clone(),
+        sink: match remote_usage.transpose()? {
+            Some(remote) => Arc::new(remote),
+            None => Arc::new(usage.clone()),
+        },
         entropy: Arc::clone(&app.entropy),
         enforces_quotas: app.options.limits.enforce_quotas,
     };
@@ -359,6 +375,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
         return Err(contradiction.into());
     }
     service_key(builder)?;
+    remote_services::check(builder)?;
     gateway_config(builder).check()?;
     check_mailer(builder)?;
     check_account(builder)?;
@@ -457,6 +474,18 @@ impl Services {
             stacks: stacks::service(Arc::clone(app))?,
         })
     }
+
+    /// Returns the services with their names.
+    fn by_name(&self) -> [(SuiteService, Service); 6] {
+        [
+            (SuiteService::Iam, self.iam.clone()),
+            (SuiteService::Registry, self.registry.clone()),
+            (SuiteService::Provisioning, self.provisioning.clone()),
+            (SuiteService::Cli, self.cli.clone()),
+            (SuiteService::Billing, self.billing.clone()),
+            (SuiteService::Stacks, self.stacks.clone()),
+        ]
+    }
 }
 
 fn gateway_config(builder: &SuiteBuilder) -> GatewayConfig {
@@ -474,30 +503,23 @@ fn gateway(
     services: &Services,
     iam_config: &IamConfig,
     meter: &Arc<GatewayMeter>,
+    remote: Option<&RemoteServices>,
 ) -> Result<Gateway, SuiteError> {
     let config = gateway_config(builder);
-    let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
-    let upstreams = Upstreams::new()
-        .with(SuiteService::Iam, InProcess::service(services.iam.clone()))
-        .with(
-            SuiteService::Registry,
-            InProcess::service(services.registry.clone()),
-        )
-        .with(
-            SuiteService::Provisioning,
-            InProcess::service(services.provisioning.clone()),
-        )
-        .with(SuiteService::Cli, InProcess::service(services.cli.clone()))
-        .with(
-            SuiteService::Billing,
-            InProcess::service(services.billing.clone()),
-        )
-        .with(
-            SuiteService::Stacks,
-            InProcess::service(services.stacks.clone()),
-        );
+    let mut upstreams = Upstreams::new();
+    for (name, service) in services.by_name() {
+        let at = remote.and_then(|remote| remote.upstream(name, &service));
+        upstreams = match at.transpose()? {
+            Some(upstream) => upstreams.with(name, upstream),
+            None => upstreams.with(name, InProcess::service(service)),
+        };
+    }
+    let authority = match remote.and_then(RemoteServices::authority) {
+        Some(authority) => Arc::new(authority?) as Arc<dyn Authority>,
+        None => Arc::new(SessionAuthority::new(Arc::clone(&app.store), iam_config)),
+    };
     let ports = Ports {
-        authority: Arc::new(authority),
+        authority,
         upstreams,
         limiter: Arc::clone(&app.limiter),
         clock: Arc::clone(&app.clock),

@@ -1,9 +1,10 @@
 //! The builder of a suite.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::kernel::{Clock, Entropy, Secret};
+use core_domain::kernel::{Clock, Entropy, Secret, SuiteService};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, Payments,
     SiteArchives, Store, TaxCalculator, WebhookSender,
@@ -51,6 +52,8 @@ pub struct SuiteBuilder {
     pub(crate) gateway_url: Option<String>,
     /// The public URL of the billing service; `None` if billing has no pages.
     pub(crate) billing_url: Option<String>,
+    /// The addresses of the services that run in other processes.
+    pub(crate) remote_services: BTreeMap<SuiteService, String>,
     #[cfg(feature = "local")]
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
@@ -95,6 +98,7 @@ impl Default for SuiteBuilder {
             iam_url: "http://127.0.0.1:8081".to_owned(),
             gateway_url: None,
             billing_url: None,
+            remote_services: BTreeMap::new(),
             #[cfg(feature = "local")]
             site_port: 8090,
             #[cfg(feature = "local")]
@@ -351,6 +355,19 @@ impl SuiteBuilder {
     #[must_use]
     pub fn billing_url(mut self, url: impl Into<String>) -> Self {
         self.billing_url = Some(url.into());
+        self
+    }
+
+    /// Forwards the requests for a service to another process, at an address such as `http://10.0.0.2:8081`, instead of to
+    /// the service in this process. If IAM is remote, the gateway also resolves credentials there. Needs a
+    /// [service key](Self::service_key), which IAM must share. Default: every service runs in this process.
+    ///
+    /// All processes of an installation use the same Postgres database, [secret](Self::secret) and
+    /// [URL of IAM](Self::iam_url). A gateway whose services are all remote needs no database. If its store is in memory
+    /// or SQLite, it reports the usage of platforms to the remote billing service, and enforces no quotas.
+    #[must_use]
+    pub fn remote_service(mut self, service: SuiteService, url: impl Into<String>) -> Self {
+        self.remote_services.insert(service, url.into());
         self
     }
 

@@ -59,6 +59,8 @@ mod archives;
 mod assemble;
 mod background_task;
 mod background_threads;
+#[cfg(feature = "sqlite")]
+pub mod backup;
 mod billing_options;
 mod billing_ticker;
 mod builder;
@@ -90,6 +92,7 @@ mod payments;
 pub mod plans;
 mod provider;
 mod relay;
+mod remote_services;
 mod scrypt_hash;
 mod sealer;
 mod secret;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::Store;
+#[cfg(feature = "sqlite")]
+use core_storage::RowStore;
 use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
 use serde::{Deserialize, Serialize};
 
@@ -206,6 +208,50 @@ impl StoreChoice {
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => Ok(core_sqlx::open(sqlx_config(pool, options)).await?),
             Self::Custom(store) => Ok(store),
+        }
+    }
+
+    /// Opens the rows of the store. Returns `None` for a store of the host program.
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn open_rows(
+        self,
+        options: OpenOptions,
+    ) -> Result<Option<Arc<dyn RowStore>>, SuiteError> {
+        Ok(Some(match self {
+            Self::Memory => memory::rows(options.clock_or_system()),
+            Self::Sqlite(path) => {
+                core_storage::sqlite::rows(sqlite_config(path, options), &[]).await?
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => {
+                core_storage::postgres::rows(postgres_config(url, options), &[]).await?
+            }
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => return Err(SuiteError::FeatureMissing("postgres")),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(pool) => core_sqlx::rows(sqlx_config(pool, options), &[]).await?,
+            Self::Custom(_) => return Ok(None),
+        }))
+    }
+
+    /// Opens the rows of the store for reading, as in [`Self::open_read_only`]. Returns `None` for a store of the host
+    /// program.
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn open_rows_read_only(
+        self,
+        options: OpenOptions,
+    ) -> Result<Option<Arc<dyn RowStore>>, SuiteError> {
+        match self {
+            Self::Sqlite(path) => {
+                let config = sqlite_config(path, options);
+                Ok(Some(core_storage::sqlite::rows_read_only(config).await?))
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => {
+                let config = postgres_config(url, options);
+                Ok(Some(core_storage::postgres::rows_read_only(config).await?))
+            }
+            other => other.open_rows(options).await,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use core_domain::access::authorize_operator;
 use core_domain::billing::Metric;
 use core_domain::billing::usage::{
@@ -57,8 +58,23 @@ impl Usage {
         let (store, metering) = (self.store.as_ref(), self.billing.metering());
         usage::ingest(&self.cx, &scope, store, metering, IngestUsage { events }).await
     }
+}
 
+/// The billing that the usage of the gateway is reported to: in this process or in another one.
+#[async_trait]
+pub(crate) trait UsageSink: Send + Sync + std::fmt::Debug {
     /// Returns the current instant of billing.
+    async fn now(&self) -> Result<Timestamp>;
+
+    /// Stores events; see [`Usage::report`].
+    async fn report(&self, events: Vec<NewUsageEvent>) -> Result<()>;
+
+    /// Returns the exhausted quota of requests of a platform, if it has one and has used it up.
+    async fn find_exhausted(&self, platform: &PlatformId) -> Result<Option<ExhaustedRequests>>;
+}
+
+#[async_trait]
+impl UsageSink for Usage {
     async fn now(&self) -> Result<Timestamp> {
         let clock = self.billing.clock;
         transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
@@ -67,7 +83,10 @@ impl Usage {
         .await
     }
 
-    /// Returns the exhausted quota of requests of a platform, if it has one and has used it up.
+    async fn report(&self, events: Vec<NewUsageEvent>) -> Result<()> {
+        Self::report(self, events).await.map(drop)
+    }
+
     async fn find_exhausted(&self, platform: &PlatformId) -> Result<Option<ExhaustedRequests>> {
         let metering = self.billing.metering();
         let used = transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
@@ -155,7 +174,7 @@ impl Counts {
 /// The background task that reports the counts of the gateway.
 pub(crate) struct GatewayReporter {
     pub(crate) meter: Arc<GatewayMeter>,
-    pub(crate) usage: Usage,
+    pub(crate) sink: Arc<dyn UsageSink>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// `true` if the gateway refuses platforms that have exhausted their requests.
     pub(crate) enforces_quotas: bool,
@@ -210,7 +229,7 @@ impl GatewayReporter {
         let mut counts = BTreeMap::new();
         if self.meter.has_counts() {
             // Read before the counts are taken, so that a failure loses none.
-            let now = self.usage.now().await?;
+            let now = self.sink.now().await?;
             counts = self.meter.take_counts();
             reports.add(&counts, now);
             self.send_pending(reports).await?;
@@ -225,7 +244,7 @@ impl GatewayReporter {
         while !reports.pending.is_empty() {
             let first = reports.pending.len().min(MAX_EVENTS);
             let batch = reports.pending.iter().take(first).cloned().collect();
-            match self.usage.report(batch).await {
+            match self.sink.report(batch).await {
                 Ok(_) => {}
                 // A later attempt would fail as well.
                 Err(error @ Error::Invalid(_)) => {
@@ -242,7 +261,7 @@ impl GatewayReporter {
     async fn refresh_exhausted(&self, active: impl Iterator<Item = PlatformId>) -> Result<()> {
         let known = self.meter.exhausted_platforms();
         for platform in active.chain(known) {
-            let exhausted = self.usage.find_exhausted(&platform).await?;
+            let exhausted = self.sink.find_exhausted(&platform).await?;
             self.meter.set_exhausted(platform, exhausted);
         }
         Ok(())
@@ -360,7 +379,7 @@ mod tests {
         fn reporter(&self) -> GatewayReporter {
             GatewayReporter {
                 meter: Arc::clone(&self.meter),
-                usage: self.usage.clone(),
+                sink: Arc::new(self.usage.clone()),
                 entropy: Arc::clone(&self.entropy),
                 enforces_quotas: true,
             }

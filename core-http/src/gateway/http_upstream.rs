@@ -136,6 +136,35 @@ impl HttpUpstream {
         tokens.get(wanted).await.map(Some)
     }
 
+    /// Sends a request of the gateway itself, with a service token.
+    ///
+    /// # Errors
+    /// [`UpstreamError`] if there is no response, or no [service token](Self::with_service_tokens).
+    pub async fn send_as_gateway(
+        &self,
+        mut request: Request<Body>,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let vouching = self.vouching(&Caller::Anonymous, &HeaderMap::new()).await?;
+        let vouching = vouching.ok_or_else(|| {
+            UpstreamError::Unavailable("the upstream has no service tokens".to_owned())
+        })?;
+        let authorization = vouching.authorization;
+        request.headers_mut().insert(AUTHORIZATION, authorization);
+        self.send_prepared(request).await
+    }
+
+    /// Sends a request whose headers are complete.
+    async fn send_prepared(
+        &self,
+        mut request: Request<Body>,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let permit = self.admit()?;
+        *request.uri_mut() = self.address(&request)?;
+        *request.version_mut() = Version::HTTP_11;
+        let response = self.exchange(request).await?;
+        Ok(response.map(|body| Body::new(PermittedBody::new(body, permit))))
+    }
+
     /// Sets the routes of the service: a [`RouteTable`](super::RouteTable), or the same service as it would run in this
     /// process.
     #[must_use]
@@ -287,11 +316,11 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
 /// A request without a response.
 struct FailedAttempt {
     error: UpstreamError,
-    /// Whether nothing was sent, because no connection could be opened.
+    /// `true` if nothing was sent: no connection could be opened.
     is_connect: bool,
-    /// Whether the connection was closed before a complete response head arrived.
+    /// `true` if the connection was closed before a complete response head arrived.
     is_closed: bool,
-    /// Whether the upstream is the cause. The cause can also be the body of the client.
+    /// `true` if the upstream is the cause, `false` if it is the body of the client.
     is_of_upstream: bool,
 }
 
@@ -340,9 +369,6 @@ impl std::fmt::Debug for HttpUpstream {
 #[async_trait]
 impl Upstream for HttpUpstream {
     async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
-        let permit = self.admit()?;
-        *request.uri_mut() = self.address(&request)?;
-        *request.version_mut() = Version::HTTP_11;
         let caller = request.extensions().get::<Arc<Caller>>().cloned();
         let client = request.extensions().get::<ClientIp>().cloned();
         let headers = request.headers_mut();
@@ -351,8 +377,7 @@ impl Upstream for HttpUpstream {
         if let Some(vouching) = self.vouching(caller, headers).await? {
             Self::set_identity_headers(&vouching, caller, client.as_ref(), headers)?;
         }
-        let response = self.exchange(request).await?;
-        Ok(response.map(|body| Body::new(PermittedBody::new(body, permit))))
+        self.send_prepared(request).await
     }
 
     fn report_timeout(&self) {

@@ -64,16 +64,24 @@ pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> 
 /// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the URL or the name of the
 /// schema is invalid, or if an older or a newer version created the database.
 pub async fn open_read_only(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
+    let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
+    let store = RecordStore::new(rows_read_only(config).await?, cursor_key);
+    Ok(Arc::new(store.with_page_bytes(page_bytes)))
+}
+
+/// Opens the row engine of an existing database for reading.
+///
+/// # Errors
+/// See [`open_read_only`].
+pub async fn rows_read_only(config: PostgresConfig) -> Result<Arc<dyn RowStore>, StoreError> {
     let pool = Pool::new(&config)?;
     schema::ensure_migrated(&pool).await?;
-    let rows = PostgresRows {
+    Ok(Arc::new(PostgresRows {
         pool,
         clock: config.clock,
         texts: Arc::default(),
         is_read_only: true,
-    };
-    let store = RecordStore::new(Arc::new(rows), config.cursor_key);
-    Ok(Arc::new(store.with_page_bytes(config.page_bytes)))
+    }))
 }
 
 /// Opens the row engine. The `extra` tables are created if they are missing.

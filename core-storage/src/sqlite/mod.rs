@@ -17,6 +17,7 @@ mod connection;
 mod error;
 mod files;
 mod host;
+mod online_backup;
 mod read_only;
 mod readers;
 mod run;
@@ -37,7 +38,8 @@ use crate::unit::RecordStore;
 
 pub use config::{SqliteConfig, Synchronous};
 pub use host::enlist;
-pub use read_only::open_read_only;
+pub use online_backup::back_up;
+pub use read_only::{open_read_only, rows_read_only};
 // The driver, whose connection `enlist` passes to the host program.
 pub use rusqlite;
 

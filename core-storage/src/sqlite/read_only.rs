@@ -24,10 +24,18 @@ use crate::unit::RecordStore;
 /// the database.
 pub async fn open_read_only(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
+    let store = RecordStore::new(rows_read_only(config).await?, cursor_key);
+    Ok(Arc::new(store.with_page_bytes(page_bytes)))
+}
+
+/// Opens the row engine of an existing database for reading.
+///
+/// # Errors
+/// See [`open_read_only`].
+pub async fn rows_read_only(config: SqliteConfig) -> Result<Arc<dyn RowStore>, StoreError> {
     let opened = tokio::task::spawn_blocking(move || ReadOnlyRows::open(&config));
     let rows = opened.await.map_err(StoreError::unavailable)??;
-    let store = RecordStore::new(Arc::new(rows), cursor_key);
-    Ok(Arc::new(store.with_page_bytes(page_bytes)))
+    Ok(Arc::new(rows))
 }
 
 #[derive(Debug)]

@@ -9,7 +9,8 @@
 mod back_off;
 #[cfg(feature = "sqlite")]
 mod compatible_migrations;
-
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod copy;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod engines;
 #[cfg(all(feature = "conformance", feature = "sqlite"))]

@@ -5,6 +5,7 @@
 //! immediately.
 
 mod accounting;
+mod backup;
 mod config;
 mod import;
 mod journal_writer;
@@ -67,6 +68,15 @@ fn main() -> ExitCode {
             };
             let exported = accounting::export(&config, range, *format, output.as_deref());
             exit_code(exported.map(|()| true))
+        }
+        Some(Command::Backup { output }) => {
+            exit_code(backup::back_up(&config, output).map(|()| true))
+        }
+        Some(Command::Restore { input, resume }) => {
+            exit_code(backup::restore(&config, input, *resume).map(|()| true))
+        }
+        Some(Command::Copy { from, to, resume }) => {
+            exit_code(backup::copy(&config, [from, to], *resume).map(|()| true))
         }
         Some(Command::VerifyJournal) => exit_code(accounting::verify(&config)),
         Some(Command::MigratePlan { from, to }) => {

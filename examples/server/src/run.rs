@@ -170,11 +170,7 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
         .trusted_proxies(options.trusted_proxies.clone())
         .allowed_origins(options.allowed_origins.clone())
         .local_latency(Duration::from_millis(options.local_latency_ms));
-    builder = match &config.database {
-        Database::Memory => builder.in_memory(),
-        Database::Sqlite(path) => builder.sqlite(path),
-        Database::Postgres(url) => builder.postgres(url),
-    };
+    builder = with_database(builder, &config.database);
     if let Some(workerd) = &config.workerd {
         builder = builder.workerd(workerd.clone());
         if let Some(command) = workers::command(config) {
@@ -211,7 +207,19 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(billing) = &options.billing_public_url {
         builder = builder.billing_url(billing);
     }
+    for (service, url) in options.remote_services() {
+        builder = builder.remote_service(service, url);
+    }
     builder
+}
+
+/// Sets the store of a builder.
+pub(crate) fn with_database(builder: SuiteBuilder, database: &Database) -> SuiteBuilder {
+    match database {
+        Database::Memory => builder.in_memory(),
+        Database::Sqlite(path) => builder.sqlite(path),
+        Database::Postgres(url) => builder.postgres(url),
+    }
 }
 
 #[expect(

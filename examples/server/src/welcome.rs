@@ -6,6 +6,9 @@ use crate::config::{Config, Database};
 
 /// Returns the first steps as text for a terminal.
 pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) -> String {
+    if config.options.is_gateway_only() {
+        return gateway_only(addresses);
+    }
     let kept = match &config.database {
         Database::Memory => "in memory, and are lost when the server ends".to_owned(),
         Database::Sqlite(path) => format!("in {}", path.display()),
@@ -44,6 +47,16 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
     }
     if config.options.auth_api_key.is_none() {
         text.push_str("\nAUTH_API_KEY is not set: every request is accepted unauthenticated. Use this on a local machine only.\n");
+    }
+    text
+}
+
+/// Returns the text for a process that runs only the gateway.
+fn gateway_only(addresses: &BTreeMap<&'static str, String>) -> String {
+    let mut text =
+        "\nThe gateway is running; every other service is in another process.\n\n".to_owned();
+    if let Some(url) = addresses.get("gateway") {
+        text.push_str(&format!("  {:13} {url}\n", "gateway"));
     }
     text
 }

@@ -75,7 +75,7 @@ text_enum! {
 }
 
 /// An event of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewUsageEvent {
     /// The id of the event, which is unique within its source. Derive it from the fact that it reports, so that a
@@ -102,7 +102,7 @@ pub struct NewUsageEvent {
 }
 
 /// Request body that reports usage.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngestUsage {
     /// The events: 1 to 1,000.

@@ -116,7 +116,7 @@ fn is_gateway(caller: &Caller) -> bool {
 }
 
 /// Returns the usage of a key whose uses are not counted here.
-fn unused(found: &ApiKeyDetails) -> Usage {
+fn full_limit(found: &ApiKeyDetails) -> Usage {
     Usage {
         is_allowed: true,
         remaining: found.key.requests_per_minute,
@@ -134,7 +134,7 @@ async fn validate(
     let outcome = match found {
         Ok(found) => {
             let usage = if is_gateway(&cx.caller) {
-                unused(&found)
+                full_limit(&found)
             } else {
                 limits.count(&found).await.usage
             };

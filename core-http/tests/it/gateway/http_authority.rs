@@ -42,10 +42,10 @@ impl Remote {
     }
 
     /// Asserts that both authorities resolve a credential equally, and returns the result.
-    async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
+    async fn resolve(&self, credential: &Credential) -> Result<ResolvedParts, AuthorityError> {
         let [local, remote]: [&dyn Authority; 2] = [&self.local, &self.over_http];
-        let local = local.resolve(credential).await.map(Resolved::from);
-        let remote = remote.resolve(credential).await.map(Resolved::from);
+        let local = local.resolve(credential).await.map(ResolvedParts::from);
+        let remote = remote.resolve(credential).await.map(ResolvedParts::from);
         assert_eq!(remote, local);
         remote
     }
@@ -64,7 +64,7 @@ impl Remote {
 
 /// The parts of a resolved credential that a gateway uses, in a form that can be compared.
 #[derive(Debug, PartialEq)]
-struct Resolved {
+struct ResolvedParts {
     actor: String,
     session: Option<String>,
     user: Option<String>,
@@ -78,7 +78,7 @@ struct Resolved {
     requests_per_minute: Option<u32>,
 }
 
-impl From<ResolvedCredential> for Resolved {
+impl From<ResolvedCredential> for ResolvedParts {
     fn from(resolved: ResolvedCredential) -> Self {
         let caller = &resolved.caller;
         let membership = caller.membership();

@@ -8,6 +8,11 @@ use super::options::Options;
 pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
     let has_key = options.auth_api_key.is_some();
     let is_open = options.allow_unauthenticated;
+    let runs_gateway = options.services.contains(&SuiteService::Gateway);
+    let has_database = options.database_url.is_some();
+    // The URL of IAM is also the default of its public URL.
+    let mut remote = options.remote_services();
+    let has_forwarding_url = remote.any(|(service, _)| service != SuiteService::Iam);
     let rules = [
         (
             is_open && has_key,
@@ -18,8 +23,16 @@ pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
             "allow_unauthenticated: has no effect on a loopback address (bind)",
         ),
         (
-            !options.public_routes.is_empty() && !options.services.contains(&SuiteService::Gateway),
+            !options.public_routes.is_empty() && !runs_gateway,
             "public_routes: has no effect without the gateway (services)",
+        ),
+        (
+            has_forwarding_url && !runs_gateway,
+            "the URLs of services: have no effect without the gateway (services)",
+        ),
+        (
+            options.is_gateway_only() && options.settings.limits.enforce_quotas && !has_database,
+            "limits.enforce_quotas: a gateway without a database (database_url) does not refuse requests above a quota",
         ),
         (
             options.local_latency_ms > 0 && is_cloudflare,

@@ -19,7 +19,7 @@ pub(crate) use self::error::ConfigError;
 use self::error::option_error;
 use self::options::Options;
 pub(crate) use self::options::{Cli, Command, JournalFormat, LogForm};
-pub(crate) use self::values::Database;
+pub(crate) use self::values::{Database, parse_database};
 use self::values::{
     database, mail_server, master_key, public_url, sender, thirty_two_bytes, workerd,
 };
@@ -104,7 +104,9 @@ impl Config {
         }
         let check =
             |option, url: Option<String>| url.map(|url| public_url(option, url)).transpose();
+        options.iam_url = check("iam_url", options.iam_url)?;
         options.iam_public_url = check("iam_public_url", options.iam_public_url)?;
+        options.iam_public_url = options.iam_public_url.or_else(|| options.iam_url.clone());
         options.gateway_public_url = check("gateway_public_url", options.gateway_public_url)?;
         options.billing_public_url = check("billing_public_url", options.billing_public_url)?;
         if options.iam_public_url.is_none() && !bind.is_loopback() {
@@ -154,7 +156,10 @@ impl Config {
         let secret = options.secret.as_deref();
         let at_rest = options.master_key.as_deref();
         Ok(Self {
-            database: database(options.database_url.as_deref(), &options.data)?,
+            database: match options.database_url.as_deref() {
+                None if options.is_gateway_only() => Database::Memory,
+                url => database(url, &options.data)?,
+            },
             secret: secret.map(thirty_two_bytes).transpose()?,
             master_key: at_rest.map(master_key).transpose()?,
             cloudflare,

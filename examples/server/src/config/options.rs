@@ -55,6 +55,36 @@ pub(crate) enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Writes a backup of all records and of the data folder, and exits. A server may be running. The backup contains the
+    /// installation's secret and all personal data: protect it like the database.
+    Backup {
+        /// The folder to write, which must be new or empty.
+        #[arg(long, value_name = "FOLDER")]
+        output: PathBuf,
+    },
+    /// Restores a backup into the database and the data folder of this configuration, verifies both, and exits. They must
+    /// be new or empty.
+    Restore {
+        /// The folder of the backup.
+        #[arg(long, value_name = "FOLDER")]
+        input: PathBuf,
+        /// Continue a restore that ended early. Records that differ from the backup are replaced or deleted.
+        #[arg(long)]
+        resume: bool,
+    },
+    /// Copies all records from one database to another, such as from SQLite to Postgres, verifies the copy, and exits. The
+    /// destination must be empty. Stop the servers of both databases first, so that no later change is missing.
+    Copy {
+        /// The database to read: `sqlite:FILE` or `postgres://..`.
+        #[arg(long, value_name = "URL")]
+        from: String,
+        /// The database to write: `sqlite:FILE` or `postgres://..`.
+        #[arg(long, value_name = "URL")]
+        to: String,
+        /// Continue a copy that ended early. Records that differ from the source are replaced or deleted.
+        #[arg(long)]
+        resume: bool,
+    },
     /// Writes the journal of billing, and exits. Each posting is one line, in the order of time, with the columns `date`,
     /// `entry`, `account`, `currency`, `debit`, `credit` and `reference`. Amounts are in minor units, such as cents. One
     /// line `trial_balance` per currency follows, with the sums of debits and credits; without it the export is incomplete.
@@ -104,7 +134,8 @@ pub(crate) struct Options {
     /// The folder for all data of the server [default: ./core-data].
     #[arg(long, env = "CORE_DATA", default_value = "core-data", global = true)]
     pub(crate) data: PathBuf,
-    /// The database: `sqlite:FILE`, `postgres://..` or `memory:` [default: core.sqlite in the data folder].
+    /// The database: `sqlite:FILE`, `postgres://..` or `memory:` [default: core.sqlite in the data folder; `memory:` if only
+    /// the gateway runs and every other service has a URL].
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
     pub(crate) database_url: Option<String>,
     /// A file that contains the database URL.
@@ -148,6 +179,27 @@ pub(crate) struct Options {
         global = true
     )]
     pub(crate) services: Vec<SuiteService>,
+    /// The URL of IAM for the gateway, `http://host:port`. The gateway then resolves credentials there, and forwards the
+    /// requests for IAM to it. It is also the default of `iam_public_url`. Needs a service key [default: IAM in this
+    /// process].
+    #[arg(long, env = "IAM_URL", global = true)]
+    pub(crate) iam_url: Option<String>,
+    /// The URL to which the gateway forwards the requests for the registry [default: the registry in this process].
+    #[arg(long, env = "REGISTRY_URL", global = true)]
+    pub(crate) registry_url: Option<String>,
+    /// The URL to which the gateway forwards the requests for provisioning [default: provisioning in this process].
+    #[arg(long, env = "PROVISIONING_URL", global = true)]
+    pub(crate) provisioning_url: Option<String>,
+    /// The URL to which the gateway forwards the requests for the CLI service [default: the service in this process].
+    #[arg(long, env = "CLI_URL", global = true)]
+    pub(crate) cli_url: Option<String>,
+    /// The URL to which the gateway forwards the requests for billing [default: billing in this process].
+    #[arg(long, env = "BILLING_URL", global = true)]
+    pub(crate) billing_url: Option<String>,
+    /// The URL to which the gateway forwards the requests for the stack registry [default: the stack registry in this
+    /// process].
+    #[arg(long, env = "STACK_REGISTRY_URL", global = true)]
+    pub(crate) stack_registry_url: Option<String>,
     /// Routes of the gateway that need no credential, each as `METHOD /path` [default: none].
     #[arg(long, env = "CORE_PUBLIC_ROUTES", value_delimiter = ',', global = true)]
     pub(crate) public_routes: Vec<String>,
@@ -168,8 +220,8 @@ pub(crate) struct Options {
         global = true
     )]
     pub(crate) trusted_proxies: Vec<String>,
-    /// The URL at which users reach IAM. With https, cookies are sent over https only. Required if `bind` is not a
-    /// loopback address [default: the address IAM listens on].
+    /// The URL at which users reach IAM, the same on every node. With https, cookies are sent over https only. Required if
+    /// `bind` is not a loopback address [default: `iam_url`, or else the address IAM listens on].
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
     pub(crate) iam_public_url: Option<String>,
     /// The URL at which clients reach the gateway. `core-cli login` finds IAM with it [default: the address that the
@@ -290,4 +342,26 @@ pub(crate) enum LogForm {
     Json,
     /// Plain text, for people.
     Text,
+}
+
+impl Options {
+    /// Returns the URLs of the services that run in other processes.
+    pub(crate) fn remote_services(&self) -> impl Iterator<Item = (SuiteService, &str)> {
+        let urls = [
+            (SuiteService::Iam, &self.iam_url),
+            (SuiteService::Registry, &self.registry_url),
+            (SuiteService::Provisioning, &self.provisioning_url),
+            (SuiteService::Cli, &self.cli_url),
+            (SuiteService::Billing, &self.billing_url),
+            (SuiteService::Stacks, &self.stack_registry_url),
+        ];
+        urls.into_iter()
+            .filter_map(|(service, url)| Some((service, url.as_deref()?)))
+    }
+
+    /// Returns whether this process runs the gateway alone, and every other service runs elsewhere.
+    pub(crate) fn is_gateway_only(&self) -> bool {
+        let others = SuiteService::ALL.len() - 1;
+        self.services == [SuiteService::Gateway] && self.remote_services().count() == others
+    }
 }

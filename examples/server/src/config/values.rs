@@ -113,17 +113,24 @@ pub(super) fn mail_server(url: &str) -> Result<(), ConfigError> {
 pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, ConfigError> {
     match url {
         None => Ok(Database::Sqlite(data.join("core.sqlite"))),
-        Some("memory:") => Ok(Database::Memory),
-        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Ok(Database::Postgres(url.to_owned()))
-        }
-        Some(url) => match url.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
-            _ => Err(option_error(
-                "database_url",
-                "must be sqlite:FILE, postgres://.. or memory:",
-            )),
-        },
+        Some(url) => parse_database(url),
+    }
+}
+
+/// Parses a database URL.
+pub(crate) fn parse_database(url: &str) -> Result<Database, ConfigError> {
+    if url == "memory:" {
+        return Ok(Database::Memory);
+    }
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Database::Postgres(url.to_owned()));
+    }
+    match url.strip_prefix("sqlite:") {
+        Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
+        _ => Err(option_error(
+            "database_url",
+            "must be sqlite:FILE, postgres://.. or memory:",
+        )),
     }
 }
 
