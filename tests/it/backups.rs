@@ -265,10 +265,12 @@ async fn a_damaged_incomplete_or_misplaced_backup_is_refused() {
         .await;
     let refused = matches!(over, Err(BackupError::Copy(CopyError::NotEmpty(_))));
     assert!(refused, "{over:?}");
-    // A restore that was interrupted continues.
+    // A restore creates the data folder, and continues after an interruption.
     let restored = empty(Backend::Sqlite).await;
+    let new = restored.folder().join("new/data");
     for start in [CopyStart::Empty, CopyStart::Resumed] {
-        let builder = restored.builder.clone();
+        let builder = restored.builder.clone().data_folder(&new);
+        let builder = builder.sqlite(new.join("core.sqlite"));
         builder
             .restore(folder.path(), start, &mut |_| {})
             .await

@@ -80,6 +80,7 @@ impl SuiteBuilder {
         let records = self.records_at(folder).rows(Access::Write).await?;
         let start = CopyStart::Empty;
         let tables = copy_rows(source.as_ref(), records.as_ref(), start, on_progress).await?;
+        drop(records);
         let files = copy_files(copied).await?;
         let manifest = Manifest::new(self.clock_or_system().now(), tables, files);
         manifest.write(folder)?;
@@ -101,6 +102,10 @@ impl SuiteBuilder {
         let source = self.records_at(folder).rows(Access::Read).await?;
         if digest_rows(source.as_ref()).await? != manifest.tables() {
             return Err(BackupError::Damaged(RECORDS.to_owned()));
+        }
+        // The database may be in the data folder.
+        if let Some(data) = &self.data_folder {
+            files::create_private(data)?;
         }
         let destination = self.rows(Access::Write).await?;
         if start == CopyStart::Empty {
