@@ -14,6 +14,7 @@ mod customer_year;
 mod data_folder;
 mod deploys;
 mod device_login;
+mod doctor;
 mod enlist;
 #[cfg(target_os = "linux")]
 mod faults;

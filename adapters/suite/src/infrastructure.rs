@@ -9,10 +9,11 @@ use core_http::gateway::ConfigError;
 use crate::settings::refused_by_cloudflare;
 use crate::{SuiteBuilder, SuiteError};
 
-/// Returns the provider that was chosen, or `None` for the built-in one. Cloudflare stores its receipts as blobs.
+/// Returns the provider that was chosen, or `None` for the built-in one. Cloudflare stores its receipts as blobs; without
+/// `blobs` it can only be read.
 pub(crate) fn infrastructure(
     builder: &SuiteBuilder,
-    blobs: &Arc<dyn Blobs>,
+    blobs: Option<&Arc<dyn Blobs>>,
 ) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
     match &builder.infrastructure {
         Some(given) => Ok(Some(Arc::clone(given))),
@@ -23,7 +24,7 @@ pub(crate) fn infrastructure(
 #[cfg(feature = "cloudflare")]
 fn cloudflare(
     builder: &SuiteBuilder,
-    blobs: &Arc<dyn Blobs>,
+    blobs: Option<&Arc<dyn Blobs>>,
 ) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
     let Some(account) = builder.cloudflare.clone() else {
         return Ok(None);
@@ -36,14 +37,17 @@ fn cloudflare(
     let options = builder.settings.cloudflare.clone();
     let clock = builder.clock_or_system();
     let cloudflare = core_cloudflare::CloudflareInfrastructure::new(account, options, clock)?;
-    Ok(Some(Arc::new(cloudflare.with_receipts(Arc::clone(blobs)))))
+    Ok(Some(Arc::new(match blobs {
+        Some(blobs) => cloudflare.with_receipts(Arc::clone(blobs)),
+        None => cloudflare,
+    })))
 }
 
 #[cfg(not(feature = "cloudflare"))]
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 fn cloudflare(
     _: &SuiteBuilder,
-    _: &Arc<dyn Blobs>,
+    _: Option<&Arc<dyn Blobs>>,
 ) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
     Ok(None)
 }

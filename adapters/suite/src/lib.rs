@@ -69,6 +69,7 @@ mod clock;
 mod contradictions;
 mod dns;
 mod dns_options;
+pub mod doctor;
 mod due_queue;
 mod entropy;
 mod error;

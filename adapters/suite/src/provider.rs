@@ -42,7 +42,7 @@ impl Provider {
             Some(blobs) => Arc::clone(blobs),
             None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
         };
-        if let Some(infrastructure) = infrastructure(builder, &blobs)? {
+        if let Some(infrastructure) = infrastructure(builder, Some(&blobs))? {
             return Ok(Self {
                 infrastructure,
                 local: None,
@@ -107,7 +107,7 @@ impl Provider {
     ) -> Result<Self, SuiteError> {
         let blobs = builder.blobs.clone();
         let blobs = blobs.unwrap_or_else(|| Arc::new(MissingPart::BLOBS));
-        let infrastructure = infrastructure(builder, &blobs)?;
+        let infrastructure = infrastructure(builder, Some(&blobs))?;
         Ok(Self {
             infrastructure: infrastructure.unwrap_or_else(|| Arc::new(MissingPart::INFRASTRUCTURE)),
             blobs,

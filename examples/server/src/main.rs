@@ -7,6 +7,7 @@
 mod accounting;
 mod backup;
 mod config;
+mod doctor;
 mod import;
 mod journal_writer;
 mod listeners;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         Some(Command::Copy { from, to, resume }) => {
             exit_code(backup::copy(&config, [from, to], *resume).map(|()| true))
         }
+        Some(Command::Doctor) => exit_code(doctor::run(&config)),
         Some(Command::VerifyJournal) => exit_code(accounting::verify(&config)),
         Some(Command::MigratePlan { from, to }) => {
             exit_code(plans::migrate(&config, *from, *to).map(|()| true))

@@ -81,6 +81,8 @@ impl SuiteBuilder {
         let start = CopyStart::Empty;
         let tables = copy_rows(source.as_ref(), records.as_ref(), start, on_progress).await?;
         drop(records);
+        // Without this file the folder has nothing but the backup. It is not an error if it stays.
+        let _ = std::fs::remove_file(folder.join(format!("{RECORDS}.lock")));
         let files = copy_files(copied).await?;
         let manifest = Manifest::new(self.clock_or_system().now(), tables, files);
         manifest.write(folder)?;

@@ -42,6 +42,10 @@ pub(crate) enum Command {
     /// Validates the configuration, prints the effective values (secrets only as set) or the first error, and exits. If
     /// there is a database, its plans must not have changed under the same version.
     CheckConfig,
+    /// Checks the settings, the database, the clock, the data folder and its disk, mail, infrastructure, keys, DNS and
+    /// other services, and exits. Prints one line per subject, with what to do; the exit status is 1 after a failure.
+    /// Nothing is changed, and a server may be running.
+    Doctor,
     /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server
     /// starts this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
     Workers,

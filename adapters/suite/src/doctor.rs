@@ -1,0 +1,376 @@
+//! Checks of the surroundings of a suite: the database, the clock, the data folder, mail and infrastructure.
+//!
+//! [`SuiteBuilder::diagnose`] changes nothing, so it can run beside a server.
+
+use std::fmt::{Display, Formatter};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::{Infrastructure, Mode, Store};
+use core_domain::registry::ResourceType;
+
+use crate::assemble::open_options;
+use crate::infrastructure::infrastructure;
+use crate::open::StoreChoice;
+use crate::secret::InstallationSecret;
+use crate::{SuiteBuilder, SuiteError};
+
+/// The result of one check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The subject is as it should be.
+    Fine,
+    /// The suite works, but somebody should look at it.
+    Warning,
+    /// The suite does not start, or a part of it fails.
+    Failure,
+}
+
+/// A finding of a check. Its text says what is wrong, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was checked, in one or two words.
+    pub subject: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The finding for an operator, without secrets.
+    pub text: String,
+}
+
+impl Finding {
+    /// Creates a finding that needs no action.
+    pub fn fine(subject: &'static str, text: impl Into<String>) -> Self {
+        Self::new(subject, Severity::Fine, text)
+    }
+
+    /// Creates a finding that somebody should look at.
+    pub fn warning(subject: &'static str, text: impl Into<String>) -> Self {
+        Self::new(subject, Severity::Warning, text)
+    }
+
+    /// Creates a finding that prevents the suite, or a part of it, from working.
+    pub fn failure(subject: &'static str, text: impl Into<String>) -> Self {
+        Self::new(subject, Severity::Failure, text)
+    }
+
+    fn new(subject: &'static str, severity: Severity, text: impl Into<String>) -> Self {
+        Self {
+            subject,
+            severity,
+            text: text.into(),
+        }
+    }
+}
+
+impl Display for Finding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let mark = match self.severity {
+            Severity::Fine => "ok     ",
+            Severity::Warning => "WARNING",
+            Severity::Failure => "FAILURE",
+        };
+        write!(f, "{mark} {:14} {}", self.subject, self.text)
+    }
+}
+
+/// The duration of a read of the database above which pages become slow. A request needs several reads.
+const SLOW_READ: Duration = Duration::from_millis(20);
+
+/// The difference of two clocks above which leases and reports become inexact.
+const MAX_SKEW: Duration = Duration::from_secs(2);
+
+/// The difference of two clocks above which nodes refuse each other's service tokens.
+const FATAL_SKEW: Duration = Duration::from_secs(30);
+
+/// The duration of a durable write of the disk above which every change becomes slow.
+const SLOW_WRITE: Duration = Duration::from_millis(50);
+
+/// The free space below which the data folder should be enlarged.
+const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
+
+/// The free space below which writes will soon fail.
+const NO_SPACE: u64 = 64 * 1024 * 1024;
+
+/// Maximum time for a connection to another server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The owner of no object, for a question to the provider that has an empty answer.
+const NOBODY: &str = "doctor";
+
+impl SuiteBuilder {
+    /// Checks the settings and the surroundings of the suite, and returns a finding for each subject. Nothing is changed,
+    /// and a server with the same settings may be running.
+    pub async fn diagnose(&self) -> Vec<Finding> {
+        let mut found = vec![self.settings_finding()];
+        found.extend(self.database_findings().await);
+        if let Some(folder) = &self.data_folder {
+            found.extend(folder_findings(folder));
+        }
+        found.push(self.mail_finding().await);
+        found.push(self.infrastructure_finding().await);
+        found
+    }
+
+    fn settings_finding(&self) -> Finding {
+        let subject = "settings";
+        if let Err(error) = self.check() {
+            return Finding::failure(subject, text_of(&error));
+        }
+        match self.contradictions().as_slice() {
+            [] => Finding::fine(subject, "valid"),
+            found => {
+                let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+                Finding::warning(subject, found.join("; "))
+            }
+        }
+    }
+
+    async fn database_findings(&self) -> Vec<Finding> {
+        let subject = "database";
+        let is_missing = |path: &Path| !path.try_exists().unwrap_or(true);
+        match &self.store {
+            StoreChoice::Memory => {
+                let text = "in memory: all records are lost when the process ends";
+                return vec![Finding::warning(subject, text)];
+            }
+            StoreChoice::Sqlite(path) if is_missing(path) => {
+                let text = format!(
+                    "{} does not exist yet; the server creates it",
+                    path.display()
+                );
+                return vec![Finding::warning(subject, text)];
+            }
+            _ => {}
+        }
+        // Cursors do not leave this process, so any key will do.
+        let secret = InstallationSecret::generate(self.entropy.as_ref());
+        let options = open_options(self, &secret);
+        match self.store.clone().open_read_only(options).await {
+            Ok(store) => self.opened_database(store).await,
+            Err(error) => vec![Finding::failure(subject, refusal(&error))],
+        }
+    }
+
+    async fn opened_database(&self, store: Arc<dyn Store>) -> Vec<Finding> {
+        let began = Instant::now();
+        let times = async {
+            let mut unit = store.begin(Mode::Read).await?;
+            let before = self.clock_or_system().now();
+            let theirs = unit.now().await?;
+            unit.rollback().await;
+            Ok::<_, StoreError>((before, theirs))
+        };
+        let (own, theirs) = match times.await {
+            Ok(times) => times,
+            Err(error) => return vec![Finding::failure("database", error.to_string())],
+        };
+        // The first read also opens the connection.
+        let first = began.elapsed();
+        let began = Instant::now();
+        let again = store.begin(Mode::Read).await;
+        if let Ok(mut unit) = again {
+            let _ = unit.now().await;
+            unit.rollback().await;
+        }
+        let read = began.elapsed();
+        let speed = format!("connected in {first:.1?}, a read takes {read:.1?}");
+        let speed = if read > SLOW_READ {
+            let text = format!("{speed}; put the database nearer to this machine");
+            Finding::warning("database", text)
+        } else {
+            Finding::fine("database", speed)
+        };
+        let mut found = vec![speed];
+        if self.store.is_postgres() && self.clock.is_none() {
+            found.push(clock_finding(own, theirs));
+        }
+        found
+    }
+
+    #[cfg(feature = "smtp")]
+    async fn mail_finding(&self) -> Finding {
+        let subject = "mail";
+        let Some(url) = &self.smtp else {
+            return no_mail_server(subject);
+        };
+        let Ok(url) = url.parse::<core_smtp::SmtpUrl>() else {
+            return Finding::failure(subject, "the URL of the mail server is invalid");
+        };
+        let address = format!("{}:{}", url.host(), url.port());
+        match connect(&address).await {
+            Ok(took) => Finding::fine(
+                subject,
+                format!("{address} accepts connections ({took:.0?})"),
+            ),
+            Err(problem) => {
+                let text =
+                    format!("{address}: {problem}; check the host, the port and the firewall");
+                Finding::failure(subject, text)
+            }
+        }
+    }
+
+    #[cfg(not(feature = "smtp"))]
+    #[expect(clippy::unused_async, reason = "with the feature it connects")]
+    async fn mail_finding(&self) -> Finding {
+        no_mail_server("mail")
+    }
+
+    async fn infrastructure_finding(&self) -> Finding {
+        let subject = "infrastructure";
+        match infrastructure(self, None) {
+            Ok(Some(provider)) => provider_finding(subject, provider.as_ref()).await,
+            Ok(None) => Finding::fine(subject, "created on this machine, in the data folder"),
+            Err(error) => Finding::failure(subject, text_of(&error)),
+        }
+    }
+}
+
+/// Asks the provider for the objects of an unknown owner, which shows whether it accepts the credentials.
+async fn provider_finding(subject: &'static str, provider: &dyn Infrastructure) -> Finding {
+    let asked = provider.list_owned(NOBODY, ResourceType::Kv, None);
+    match tokio::time::timeout(CONNECT_TIMEOUT, asked).await {
+        Ok(Ok(_)) => Finding::fine(subject, "the provider accepts the credentials"),
+        Ok(Err(error)) => {
+            let text = format!(
+                "{}; check the network, the account and its token",
+                text_of(&error)
+            );
+            Finding::failure(subject, text)
+        }
+        Err(_) => Finding::failure(subject, "the provider does not respond; check the network"),
+    }
+}
+
+fn no_mail_server(subject: &'static str) -> Finding {
+    let text = "there is no mail server: mails are only files in the folder outbox";
+    Finding::warning(subject, text)
+}
+
+fn clock_finding(own: Timestamp, theirs: Timestamp) -> Finding {
+    let subject = "clock";
+    let skew = Duration::from_millis(own.millis().abs_diff(theirs.millis()));
+    let text = format!("differs from the clock of the database by {skew:.1?}");
+    if skew > FATAL_SKEW {
+        Finding::failure(
+            subject,
+            format!("{text}; nodes refuse each other's tokens: run NTP"),
+        )
+    } else if skew > MAX_SKEW {
+        Finding::warning(subject, format!("{text}; run NTP on both machines"))
+    } else {
+        Finding::fine(subject, text)
+    }
+}
+
+fn folder_findings(folder: &Path) -> Vec<Finding> {
+    let subject = "data folder";
+    let shown = folder.display();
+    if !folder.is_dir() {
+        let text = format!("{shown} does not exist yet; the server creates it");
+        return vec![Finding::warning(subject, text)];
+    }
+    let mut found = vec![match durable_write(folder) {
+        Err(error) => Finding::failure(subject, format!("{shown} cannot be written: {error}")),
+        Ok(took) if took > SLOW_WRITE => {
+            let text = format!("a durable write to {shown} takes {took:.1?}; use a faster disk");
+            Finding::warning(subject, text)
+        }
+        Ok(took) => Finding::fine(
+            subject,
+            format!("{shown}, a durable write takes {took:.1?}"),
+        ),
+    }];
+    found.extend(permission_finding(folder));
+    found.extend(space_finding(folder));
+    found
+}
+
+/// Writes a page to a temporary file, waits until it is on the disk, and removes the file.
+fn durable_write(folder: &Path) -> std::io::Result<Duration> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let began = Instant::now();
+    file.write_all(&[0; 4_096])?;
+    file.as_file().sync_all()?;
+    Ok(began.elapsed())
+}
+
+#[cfg(unix)]
+fn permission_finding(folder: &Path) -> Option<Finding> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
+    let text = format!(
+        "other users of this machine can read {}: chmod 700",
+        folder.display()
+    );
+    (mode & 0o077 != 0).then(|| Finding::warning("permissions", text))
+}
+
+#[cfg(not(unix))]
+fn permission_finding(_: &Path) -> Option<Finding> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn space_finding(folder: &Path) -> Option<Finding> {
+    let subject = "disk";
+    let found = rustix::fs::statvfs(folder).ok()?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let text = format!("{} MiB are free", free / (1024 * 1024));
+    Some(if free < NO_SPACE {
+        Finding::failure(subject, format!("only {text}: enlarge the disk now"))
+    } else if free < LITTLE_SPACE {
+        Finding::warning(subject, format!("only {text}: enlarge the disk"))
+    } else {
+        Finding::fine(subject, text)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn space_finding(_: &Path) -> Option<Finding> {
+    None
+}
+
+/// Connects to `host:port`, and returns how long it took.
+///
+/// # Errors
+/// The reason why there is no connection, as text.
+pub async fn connect(address: &str) -> Result<Duration, String> {
+    let began = Instant::now();
+    let connected = tokio::net::TcpStream::connect(address);
+    match tokio::time::timeout(CONNECT_TIMEOUT, connected).await {
+        Ok(Ok(_)) => Ok(began.elapsed()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no connection in time".to_owned()),
+    }
+}
+
+/// Returns what to do about a database that cannot be opened.
+fn refusal(error: &SuiteError) -> String {
+    let advice = match error {
+        SuiteError::Store(StoreError::Unavailable(_)) => {
+            "; check that it runs, and the URL, the network and the password"
+        }
+        SuiteError::Store(StoreError::Backend(_)) => {
+            "; a server of this version creates or migrates the schema when it starts"
+        }
+        _ => "",
+    };
+    format!("{}{advice}", text_of(error))
+}
+
+/// Returns the text of an error with all its causes.
+fn text_of(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let mut text = error.to_string();
+    for cause in causes.map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! `core-server doctor` on real surroundings.
+
+use std::path::Path;
+use std::process::Output;
+
+use core_storage::testing;
+use tokio::net::TcpListener;
+
+use crate::world::{Server, run};
+
+/// Runs the command, and returns its exit status and its output.
+async fn diagnose(data: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["doctor"]).collect();
+    let Output { status, stdout, .. } = run(data, &arguments, "").await;
+    (status.code(), String::from_utf8(stdout).unwrap())
+}
+
+/// Returns the lines about a subject.
+fn lines_about<'o>(output: &'o str, subject: &str) -> Vec<&'o str> {
+    let lines = output.lines();
+    lines
+        .filter(|line| line.contains(&format!(" {subject} ")))
+        .collect()
+}
+
+/// Returns the address of a port that nothing listens on.
+async fn closed_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn a_new_folder_and_a_running_server_are_fine_and_nothing_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (status, output) = diagnose(&data, &[]).await;
+    assert_eq!(status, Some(0), "{output}");
+    assert!(
+        lines_about(&output, "database")[0].contains("does not exist yet"),
+        "{output}"
+    );
+    assert!(!data.exists());
+
+    let server = Server::start(&data, &[]).await;
+    let (status, output) = diagnose(&data, &[]).await;
+    assert_eq!(status, Some(0), "{output}");
+    for subject in ["database", "data folder", "disk", "infrastructure"] {
+        assert!(
+            lines_about(&output, subject)[0].starts_with("ok"),
+            "{output}"
+        );
+    }
+    assert!(
+        lines_about(&output, "mail")[0].starts_with("WARNING"),
+        "{output}"
+    );
+    assert!(server.terminate().await.success());
+}
+
+#[tokio::test]
+async fn a_database_with_the_schema_of_this_version_is_fine_and_its_clock_is_compared() {
+    let database = testing::postgres().await;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--database-url", &database.url];
+    let (status, output) = diagnose(folder.path(), &arguments).await;
+    assert_eq!(status, Some(1), "{output}");
+    assert!(
+        lines_about(&output, "database")[0].contains("creates or migrates"),
+        "{output}"
+    );
+    let server = Server::start(folder.path(), &arguments).await;
+    let (status, output) = diagnose(folder.path(), &arguments).await;
+    assert_eq!(status, Some(0), "{output}");
+    assert!(
+        lines_about(&output, "clock")[0].starts_with("ok"),
+        "{output}"
+    );
+    assert!(
+        lines_about(&output, "keys")[0].contains("CORE_SECRET"),
+        "{output}"
+    );
+    assert!(server.terminate().await.success());
+}
+
+#[tokio::test]
+async fn each_unreachable_neighbour_is_a_failure_and_no_secret_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = closed_address().await;
+    let database = format!("postgres://core:database-password@{closed}/core");
+    let smtp = format!("smtp://ada:mail-password@{closed}?tls=none");
+    let cloudflare = format!("http://{closed}");
+    let billing = format!("http://{closed}");
+    let arguments = [
+        ("--database-url", database.as_str(), "database"),
+        ("--smtp-url", &smtp, "mail"),
+        ("--cloudflare-api-base-url", &cloudflare, "infrastructure"),
+        ("--billing-url", &billing, "services"),
+        (
+            "--iam-public-url",
+            "https://iam.does-not-exist.invalid",
+            "addresses",
+        ),
+    ];
+    let others = [
+        "--mail-from",
+        "Core <core@example.org>",
+        "--cloudflare-api-token",
+        "cloudflare-token-of-a-test",
+        "--cloudflare-account-id",
+        "0123456789abcdef0123456789abcdef",
+        "--auth-api-key",
+        "service-key-of-a-test",
+    ];
+    let all = arguments
+        .iter()
+        .flat_map(|(option, value, _)| [*option, *value]);
+    let all: Vec<&str> = all.chain(others).collect();
+    let (status, output) = diagnose(folder.path(), &all).await;
+    assert_eq!(status, Some(1), "{output}");
+    for (option, _, subject) in arguments {
+        assert!(
+            lines_about(&output, subject)[0].starts_with("FAILURE"),
+            "{option}: {output}"
+        );
+    }
+    for secret in ["password", "token-of-a-test", "key-of-a-test"] {
+        assert!(!output.contains(secret), "{output}");
+    }
+}
