@@ -27,6 +27,8 @@ mod plan_versions;
 mod registry_jobs;
 mod renewals;
 mod secrets;
+#[cfg(unix)]
+mod service_manager;
 mod slice;
 #[cfg(unix)]
 mod splits;

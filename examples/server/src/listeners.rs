@@ -1,6 +1,6 @@
 //! The listening sockets. They are bound before anything else is built, so that every address is known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 use core_suite::SuiteService;
@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::config::Config;
 use crate::service::{SITES_PORT_OFFSET, port_offset};
+use crate::service_manager::inherited_listeners;
 
 /// A listener for each service that runs, and one for the local sites.
 #[derive(Debug)]
@@ -17,16 +18,20 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds all listeners.
+    /// Binds all listeners. Sockets that the service manager has opened are used for their ports.
     pub(crate) async fn bind(config: &Config) -> std::io::Result<Self> {
+        let mut inherited = inherited_listeners()?;
         let mut services = BTreeMap::new();
         // A service that is named twice has one listener.
         for service in BTreeSet::from_iter(&config.options.services) {
-            services.insert(*service, bind(config, port_offset(*service)).await?);
+            services.insert(
+                *service,
+                bind(config, port_offset(*service), &mut inherited).await?,
+            );
         }
         Ok(Self {
             services,
-            sites: bind(config, SITES_PORT_OFFSET).await?,
+            sites: bind(config, SITES_PORT_OFFSET, &mut inherited).await?,
         })
     }
 
@@ -49,12 +54,19 @@ impl Listeners {
     }
 }
 
-async fn bind(config: &Config, offset: u16) -> std::io::Result<TcpListener> {
+async fn bind(
+    config: &Config,
+    offset: u16,
+    inherited: &mut HashMap<u16, std::net::TcpListener>,
+) -> std::io::Result<TcpListener> {
     let port = if config.options.base_port == 0 {
         0
     } else {
         config.options.base_port + offset
     };
+    if let Some(listener) = inherited.remove(&port) {
+        return TcpListener::from_std(listener);
+    }
     let address = SocketAddr::new(config.options.bind, port);
     TcpListener::bind(address)
         .await

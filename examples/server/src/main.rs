@@ -16,6 +16,7 @@ mod plans;
 mod run;
 mod run_error;
 mod service;
+mod service_manager;
 mod welcome;
 mod workers;
 

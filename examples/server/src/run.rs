@@ -18,7 +18,7 @@ use tower::Service;
 use crate::config::{Config, Database};
 use crate::listeners::Listeners;
 use crate::run_error::RunError;
-use crate::{welcome, workers};
+use crate::{service_manager, welcome, workers};
 
 /// The accept loops of the listeners.
 struct Servers {
@@ -106,8 +106,10 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     // Signals are handled before the ready line is printed, because a reader of that line may send one at once.
     let mut signals = EndSignals::listen()?;
     print_startup_messages(&config, &addresses);
+    service_manager::notify_ready();
     signals.next().await;
     tracing::info!("stopping");
+    service_manager::notify_stopping();
     tokio::spawn(async move {
         signals.next().await;
         std::process::exit(1);
