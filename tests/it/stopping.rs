@@ -56,7 +56,7 @@ async fn ends(mut stream: TcpStream) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_fails_on_every_listener_before_any_closes_and_followers_are_ended() {
+async fn line_55_readiness_fails_on_every_listener_before_any_closes_and_followers_are_ended() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &DELAY).await;
     let person = sign_up(&server, "engines", "Engines").await;
@@ -144,4 +144,38 @@ async fn listeners_and_the_worker_drain_at_the_same_time() {
     let took = began.elapsed();
     assert!(took >= DRAIN, "{took:?}");
     assert!(took < DRAIN * 2, "drained one after the other: {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn line_55_a_second_signal_ends_the_process_at_once() {
+    for second in ["TERM", "INT"] {
+        let data = tempfile::tempdir().unwrap();
+        let server = Server::start(data.path(), &DELAY).await;
+        server.signal("TERM").await;
+        assert_not_ready(&server, "gateway").await;
+        server.signal(second).await;
+        // A process that drains exits with 0.
+        assert_eq!(server.wait_for_exit().await.code(), Some(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn line_55_the_log_is_written_to_its_end_before_the_process_exits() {
+    let data = tempfile::tempdir().unwrap();
+    let environment = [
+        ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
+        ("RUST_LOG", "info".to_owned()),
+    ];
+    let server = Server::start_with(data.path(), &[], &environment).await;
+    for _ in 0..50 {
+        let _ = server
+            .send("gateway", Call::get("/health"))
+            .await
+            .expect(200);
+    }
+    let (status, log) = server.terminate_with_log().await;
+    assert!(status.success());
+    let logged = |text: &str| log.matches(text).count();
+    assert_eq!(logged("\"route\":\"/health\""), 50, "{log}");
+    assert_eq!(logged("\"draining\""), 1, "{log}");
 }

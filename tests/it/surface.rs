@@ -73,7 +73,7 @@ async fn requests_without_a_valid_credential_are_refused() {
 }
 
 #[tokio::test]
-async fn malformed_paths_and_queries_never_return_5xx() {
+async fn line_45_malformed_paths_and_queries_never_return_5xx() {
     let suite = Fresh::on(Backend::Memory).await.suite().await;
     let long = "x".repeat(4_000);
     let odd = [

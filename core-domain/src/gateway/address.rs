@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_of_an_untrusted_peer_is_ignored() {
+    fn line_10_the_header_of_an_untrusted_peer_is_ignored() {
         assert_eq!(client("203.0.113.9", &["1.2.3.4"]), ip("203.0.113.9"));
         let nobody = TrustedProxies::default();
         let lines = ["1.2.3.4"];
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rightmost_untrusted_address_is_the_client() {
+    fn line_10_the_rightmost_untrusted_address_is_the_client() {
         assert_eq!(
             client("10.0.0.1", &["6.6.6.6, 203.0.113.9, 10.9.9.9"]),
             ip("203.0.113.9")
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_entry_ends_the_search_at_the_last_valid_address() {
+    fn line_10_an_invalid_entry_ends_the_search_at_the_last_valid_address() {
         assert_eq!(
             client("10.0.0.1", &["203.0.113.9, nonsense, 10.2.2.2"]),
             ip("10.2.2.2")
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn mapped_ipv6_addresses_count_as_ipv4() {
+    fn line_11_mapped_ipv6_addresses_count_as_ipv4() {
         assert_eq!(client("::ffff:10.0.0.1", &["1.2.3.4"]), ip("1.2.3.4"));
         assert_eq!(client_network(ip("::ffff:1.2.3.4")), ip("1.2.3.4"));
     }
 
     #[test]
-    fn ipv6_clients_are_counted_by_their_64_bit_network() {
+    fn line_11_ipv6_clients_are_counted_by_their_64_bit_network() {
         assert_eq!(
             client_network(ip("2001:db8:1:2:3:4:5:6")),
             client_network(ip("2001:db8:1:2::"))
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_proxy_lists_are_refused() {
+    fn line_10_invalid_proxy_lists_are_refused() {
         for bad in [
             "",
             "*",
@@ -190,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_client_cannot_forge_its_address_with_the_header(
+        fn line_10_a_client_cannot_forge_its_address_with_the_header(
             forged in proptest::collection::vec(".{0,40}", 0..4),
             client_bits in any::<[u8; 4]>(),
         ) {

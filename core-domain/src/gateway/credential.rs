@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_is_case_insensitive_and_the_token_is_unchanged() {
+    fn line_22_the_scheme_is_case_insensitive_and_the_token_is_unchanged() {
         for value in ["Bearer a.B-c==", "bearer a.B-c==", "BEARER  a.B-c=="] {
             assert_eq!(
                 read_credential([value.as_bytes()], []),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_bearer_does_not_fall_through_to_the_api_key() {
+    fn line_22_a_bad_bearer_does_not_fall_through_to_the_api_key() {
         for value in [
             "",
             "Bearer",
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_on_two_lines_is_refused_even_when_both_agree() {
+    fn line_22_a_header_on_two_lines_is_refused_even_when_both_agree() {
         let line: &[u8] = b"Bearer a";
         assert_eq!(
             read_credential([line, line], []),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_longer_than_8_kib_are_malformed() {
+    fn line_22_credentials_longer_than_8_kib_are_malformed() {
         let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_BYTES + 1));
         assert_eq!(
             read_credential([long.as_bytes()], []),
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_returned_unchanged_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn line_22_a_token_is_returned_unchanged_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
             let line = [b"Bearer ".as_slice(), &value].concat();
             if let Ok(Some(Credential::Bearer(token))) = read_credential([line.as_slice()], []) {
                 let written: Vec<u8> = value.iter().copied().skip_while(|b| *b == b' ').collect();

@@ -19,5 +19,5 @@ pub use path::{PathError, check_path};
 pub use rate::{
     PolicyError, RateClass, RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage, Windows,
 };
-pub use route::{Destination, Route, find_route, strip_segment_prefix};
+pub use route::{Destination, Route, find_route, is_at_or_below, strip_segment_prefix};
 pub use trace::{TraceContext, is_request_id};

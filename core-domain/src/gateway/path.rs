@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ambiguous_paths_are_refused() {
+    fn line_36_ambiguous_paths_are_refused() {
         for (path, error) in [
             ("", PathError::NotAbsolute),
             ("api", PathError::NotAbsolute),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_paths_and_double_encoding_are_accepted() {
+    fn line_36_ordinary_paths_and_double_encoding_are_accepted() {
         for path in [
             "/",
             "/health",
@@ -190,13 +190,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn checking_a_path_never_panics(path in ".{0,60}") {
+        fn line_45_checking_a_path_never_panics(path in ".{0,60}") {
             let _ = check_path(&path);
             let _ = normalize_path(&path);
         }
 
         #[test]
-        fn an_accepted_path_does_not_leave_its_root_when_decoded(
+        fn line_36_an_accepted_path_does_not_leave_its_root_when_decoded(
             path in "(/(\\.|%2[eEfF]|%5[cC]|[a-c;\\\\]|%25|%[0-9a-f]{2}){0,4}){1,5}"
         ) {
             if check_path(&path).is_err() {
@@ -214,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn every_suffix_of_an_accepted_path_is_accepted(
+        fn line_36_every_suffix_of_an_accepted_path_is_accepted(
             path in "(/[a-z.%0-9A-F]{1,6}){2,5}/?"
         ) {
             if check_path(&path).is_err() {

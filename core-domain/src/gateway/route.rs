@@ -83,15 +83,21 @@ pub fn strip_segment_prefix<'p>(path: &'p str, prefix: &str) -> Option<&'p str> 
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
 
-/// Returns whether a path is an internal route of its service. Paths are compared decoded and without case, so that no
-/// other spelling of an internal route is forwarded.
+/// Returns whether a path is `base` or below it. Paths are compared decoded and without case, so that no other spelling
+/// of a hidden route is forwarded.
+#[must_use]
+pub fn is_at_or_below(path: &str, base: &str) -> bool {
+    let normal = |path| normalize_path(path).to_ascii_lowercase();
+    normal(path)
+        .strip_prefix(normal(base).as_slice())
+        .is_some_and(|behind| behind.is_empty() || behind.first() == Some(&b'/'))
+}
+
+/// Returns whether a path is an internal route of its service.
 fn is_private(rest: &str) -> bool {
-    let normal = normalize_path(rest).to_ascii_lowercase();
-    INTERNAL_PREFIXES.iter().any(|private| {
-        normal
-            .strip_prefix(private.as_bytes())
-            .is_some_and(|behind| behind.is_empty() || behind.first() == Some(&b'/'))
-    })
+    INTERNAL_PREFIXES
+        .iter()
+        .any(|private| is_at_or_below(rest, private))
 }
 
 fn service_route(path: &str) -> Option<Route> {
@@ -153,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_of_the_interface_reaches_its_service_without_the_prefix() {
+    fn line_35_every_prefix_of_the_interface_reaches_its_service_without_the_prefix() {
         for (word, name) in [
             ("iam", SuiteService::Iam),
             ("platforms", SuiteService::Registry),
@@ -172,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_with_or_without_a_slash_reaches_the_root() {
+    fn line_35_a_prefix_with_or_without_a_slash_reaches_the_root() {
         for path in ["/api/v1/platforms", "/api/v1/platforms/"] {
             assert_eq!(service(path).unwrap().2, "/", "{path}");
         }
     }
 
     #[test]
-    fn prefixes_match_whole_segments_and_are_case_sensitive() {
+    fn line_35_prefixes_match_whole_segments_and_are_case_sensitive() {
         for path in [
             "/api/v1/platformsX",
             "/api/v1/Platforms",
@@ -238,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn internal_routes_are_hidden_in_every_spelling() {
+    fn line_37_internal_routes_are_hidden_in_every_spelling() {
         for path in [
             "/api/v1/iam/internal",
             "/api/v1/iam/internal/",
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn whoami_is_forwarded_to_iam_with_its_whole_path() {
+    fn line_39_whoami_is_forwarded_to_iam_with_its_whole_path() {
         let (name, prefix, rest) = service("/api/v1/cli/whoami").unwrap();
         assert_eq!(
             (name, prefix, rest.as_str()),
@@ -263,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forwarded_path_is_unchanged_byte_for_byte() {
+    fn line_35_the_forwarded_path_is_unchanged_byte_for_byte() {
         assert_eq!(
             service("/api/v1/stacks/a%20b/%C3%a9/").unwrap().2,
             "/a%20b/%C3%a9/"
@@ -272,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prefix_and_forwarded_path_make_up_the_path_and_the_latter_is_safe(
+        fn line_36_prefix_and_forwarded_path_make_up_the_path_and_the_latter_is_safe(
             path in "/api/v1/(iam|platforms|cli|stacks|onboarding)(/[a-z.%0-9;]{0,6}){0,4}"
         ) {
             if let Ok(Destination::Service(route)) = find_route(&path) {
@@ -284,7 +290,7 @@ mod tests {
         }
 
         #[test]
-        fn finding_a_route_never_panics(path in ".{0,60}") {
+        fn line_45_finding_a_route_never_panics(path in ".{0,60}") {
             let _ = find_route(&path);
         }
     }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_trace_is_continued_with_a_new_span() {
+    fn line_08_a_valid_trace_is_continued_with_a_new_span() {
         let context = begin(&format!("00-{TRACE}-00f067aa0ba902b7-00"));
         assert!(context.is_continued);
         assert_eq!(context.trace_id(), TRACE);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_traceparent_starts_a_new_trace() {
+    fn line_08_a_malformed_traceparent_starts_a_new_trace() {
         for bad in [
             String::new(),
             format!("01-{TRACE}-00f067aa0ba902b7-01"),
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_traceparent_for_the_upstream_is_always_valid(text in ".{0,60}", seed in any::<u64>()) {
+        fn line_08_the_traceparent_for_the_upstream_is_always_valid(text in ".{0,60}", seed in any::<u64>()) {
             let context = TraceContext::begin(Some(&text), &SeededEntropy::new(seed));
             let sent = context.traceparent();
             prop_assert_eq!(parse(sent), Some(context.trace_id()));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn request_ids_have_1_to_128_characters() {
+    fn line_07_request_ids_have_1_to_128_characters() {
         assert!(!is_request_id(b""));
         assert!(is_request_id(b"a"));
         assert!(is_request_id(&[b'x'; 128]));
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn request_ids_contain_only_allowed_characters(text in proptest::collection::vec(any::<u8>(), 1..128)) {
+        fn line_07_request_ids_contain_only_allowed_characters(text in proptest::collection::vec(any::<u8>(), 1..128)) {
             let harmless = |b: &u8| b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-".contains(b);
             prop_assert_eq!(is_request_id(&text), text.iter().all(harmless));
         }

@@ -38,6 +38,8 @@ pub(crate) use entropy::BASE62;
 pub use entropy::{Entropy, TOKEN_LENGTH, random_up_to, secret_token};
 pub use error::{Code, Error, Issue, Result, retry_after};
 pub use id::*;
+/// Reads and writes durations that may be absent, see [`duration_text`].
+pub use jiff::fmt::serde::unsigned_duration::friendly::compact::optional as optional_duration_text;
 /// Reads and writes durations as text, such as `90s` or `1h 30m`. Use it with `#[serde(with = "duration_text")]`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json::{BoundedJson, JsonText, canonical_json, number_literal, number_literal_text};

@@ -1,15 +1,19 @@
 //! The configuration of a gateway. It is checked once, when the gateway is created.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use core_domain::cli::SiteLimits;
-use core_domain::gateway::{Origins, RatePlan, TrustedProxies, check_path, strip_segment_prefix};
+use core_domain::gateway::{
+    Origins, RatePlan, TrustedProxies, check_path, is_at_or_below, strip_segment_prefix,
+};
 use core_domain::kernel::duration_text;
 use core_domain::kernel::{Secret, SuiteService};
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 
 use super::resource_metadata::ResourceMetadata;
+use super::timeouts::{ServiceTimeouts, Timeouts};
 use crate::kernel::admission::cors::{ALLOWED_HEADERS, CorsPolicy};
 use crate::kernel::{MAX_BODY_BYTES, ServiceKey};
 
@@ -53,6 +57,9 @@ pub struct GatewayConfig {
     /// credential they send. A service that validates sessions itself, such as IAM, still receives the session.
     #[serde(skip)]
     pub public_routes: Vec<String>,
+    /// Paths of services that are 404 at the gateway, with the paths below them, in every spelling. An entry is a path
+    /// such as `/api/v1/iam/api/core/bootstrap`. Default: none. The paths below `/internal` of a service are always 404.
+    pub hidden_routes: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is trusted: addresses or address ranges. Default: none.
     #[serde(skip)]
     pub trusted_proxies: Vec<String>,
@@ -67,6 +74,11 @@ pub struct GatewayConfig {
     /// Request limits per client: for a path or strict endpoint, over all paths, and for credentials that are refused.
     /// See [`RatePlan`] for the defaults.
     pub rates: RatePlan,
+    /// Whether the paths below a prefix, such as `/api/v1/platforms`, share one window per client. Otherwise each path
+    /// has a window. Strict endpoints have windows of their own in both cases. Default: `false`.
+    pub rate_by_prefix: bool,
+    /// Whether a CORS preflight counts in the window of the request that it asks for. Default: `true`.
+    pub count_preflights: bool,
     /// Maximum time for a call to the rate limiter; after it, the in-memory limiter is used. Default: 100 milliseconds.
     #[serde(with = "duration_text")]
     pub limiter_timeout: Duration,
@@ -91,6 +103,8 @@ pub struct GatewayConfig {
     /// longer than the heartbeat interval of event streams. Default: 60 seconds.
     #[serde(with = "duration_text")]
     pub response_idle_timeout: Duration,
+    /// Timeouts of services that differ from the three above, by the name of the service. Default: none.
+    pub service_timeouts: BTreeMap<SuiteService, ServiceTimeouts>,
     /// Maximum size of a request body, in bytes. Default: [`MAX_BODY_BYTES`].
     pub body_limit: u64,
     /// Maximum size of a request body for the CLI service, which receives deployments, in bytes. A suite sets it from
@@ -116,11 +130,14 @@ impl Default for GatewayConfig {
             public_url: None,
             authorization_server: None,
             public_routes: Vec::new(),
+            hidden_routes: Vec::new(),
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
             extra_cors_headers: Vec::new(),
             cors_credentials: false,
             rates: RatePlan::default(),
+            rate_by_prefix: false,
+            count_preflights: true,
             limiter_timeout: Duration::from_millis(100),
             older_rate_headers: false,
             session_cache: Duration::from_secs(1),
@@ -128,6 +145,7 @@ impl Default for GatewayConfig {
             response_timeout: Duration::from_secs(30),
             upload_idle_timeout: Duration::from_secs(60),
             response_idle_timeout: Duration::from_secs(60),
+            service_timeouts: BTreeMap::new(),
             body_limit: MAX_BODY_BYTES as u64,
             upload_limit: SiteLimits::default().upload_bytes,
             sessions_to: vec![SuiteService::Iam],
@@ -155,16 +173,18 @@ pub(crate) struct Settings {
     /// The metadata for clients; `None` if the URLs are not configured.
     pub(crate) resource_metadata: Option<ResourceMetadata>,
     public_routes: Vec<PublicRoute>,
+    hidden_routes: Vec<String>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) cors: CorsPolicy,
     pub(crate) rates: RatePlan,
+    pub(crate) rate_by_prefix: bool,
+    pub(crate) count_preflights: bool,
     pub(crate) limiter_timeout: Duration,
     pub(crate) older_rate_headers: bool,
     pub(crate) session_cache: Duration,
     pub(crate) authority_timeout: Duration,
-    pub(crate) response_timeout: Duration,
-    pub(crate) upload_idle_timeout: Duration,
-    pub(crate) response_idle_timeout: Duration,
+    timeouts: Timeouts,
+    service_timeouts: BTreeMap<SuiteService, Timeouts>,
     body_limit: u64,
     upload_limit: u64,
     sessions_to: Vec<SuiteService>,
@@ -227,6 +247,17 @@ fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
     routes.iter().map(read).collect()
 }
 
+fn hidden_routes(routes: Vec<String>) -> Result<Vec<String>, ConfigError> {
+    let is_path = |path: &&String| path.starts_with("/api/") && check_path(path).is_ok();
+    match routes.iter().find(|path| !is_path(path)) {
+        None => Ok(routes),
+        Some(wrong) => {
+            let problem = format!("{wrong:?} must have the form /api/...");
+            Err(error("hidden_routes", problem))
+        }
+    }
+}
+
 /// Returns the metadata; `None` unless both URLs are configured.
 fn resource_metadata(config: &GatewayConfig) -> Result<Option<ResourceMetadata>, ConfigError> {
     let (Some(url), Some(issuer)) = (&config.public_url, &config.authorization_server) else {
@@ -287,6 +318,20 @@ impl Settings {
         self.sessions_to.contains(&service)
     }
 
+    /// Returns the timeouts of requests to a service.
+    pub(crate) fn timeouts(&self, service: SuiteService) -> &Timeouts {
+        self.service_timeouts
+            .get(&service)
+            .unwrap_or(&self.timeouts)
+    }
+
+    /// Returns whether the path is 404 although it belongs to a service.
+    pub(crate) fn is_hidden(&self, path: &str) -> bool {
+        self.hidden_routes
+            .iter()
+            .any(|hidden| is_at_or_below(path, hidden))
+    }
+
     /// Returns whether the route needs no credential.
     pub(crate) fn is_public(&self, method: &Method, path: &str) -> bool {
         self.public_routes
@@ -304,21 +349,34 @@ impl TryFrom<GatewayConfig> for Settings {
         }
         let cors = cors(&config)?;
         let resource_metadata = resource_metadata(&config)?;
+        let timeouts = Timeouts {
+            response: not_zero("response_timeout", config.response_timeout)?,
+            upload_idle: not_zero("upload_idle_timeout", config.upload_idle_timeout)?,
+            response_idle: not_zero("response_idle_timeout", config.response_idle_timeout)?,
+        };
+        let of_service = |(service, replaced): (&SuiteService, &ServiceTimeouts)| {
+            let timeouts = timeouts.of_service(replaced);
+            let zero = || error("service_timeouts", "must be longer than zero");
+            Ok((*service, timeouts.ok_or_else(zero)?))
+        };
+        let service_timeouts = config.service_timeouts.iter().map(of_service);
         Ok(Self {
             resource_metadata,
             service_key: service_key(config.service_key)?,
             public_routes: public_routes(&config.public_routes)?,
+            hidden_routes: hidden_routes(config.hidden_routes)?,
             trusted_proxies: TrustedProxies::parse(config.trusted_proxies)
                 .map_err(|problem| error("trusted_proxies", problem))?,
             cors,
             rates: config.rates,
+            rate_by_prefix: config.rate_by_prefix,
+            count_preflights: config.count_preflights,
             limiter_timeout: not_zero("limiter_timeout", config.limiter_timeout)?,
             older_rate_headers: config.older_rate_headers,
             session_cache: config.session_cache,
             authority_timeout: not_zero("authority_timeout", config.authority_timeout)?,
-            response_timeout: not_zero("response_timeout", config.response_timeout)?,
-            upload_idle_timeout: not_zero("upload_idle_timeout", config.upload_idle_timeout)?,
-            response_idle_timeout: not_zero("response_idle_timeout", config.response_idle_timeout)?,
+            timeouts,
+            service_timeouts: service_timeouts.collect::<Result<_, ConfigError>>()?,
             body_limit: config.body_limit,
             upload_limit: config.upload_limit,
             sessions_to: config.sessions_to,

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn core_headers_are_removed_in_every_case_and_with_underscores() {
+    fn line_28_core_headers_are_removed_in_every_case_and_with_underscores() {
         let headers = clean_headers(&[
             ("x-core-user-id", "forged"),
             ("x_core_user_id", "forged"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn hop_by_hop_headers_are_removed() {
+    fn line_29_hop_by_hop_headers_are_removed() {
         let headers = clean_headers(&[
             ("connection", "keep-alive, X-Private"),
             ("x-private", "1"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_cannot_remove_end_to_end_headers() {
+    fn line_29_connection_cannot_remove_end_to_end_headers() {
         for name in [
             "Authorization",
             "X-Core-User-Id",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_keep_all_cookies_and_lose_the_headers_of_the_gateway() {
+    fn line_34_responses_keep_all_cookies_and_lose_the_headers_of_the_gateway() {
         let mut headers = map(&[
             ("set-cookie", "a=1"),
             ("set-cookie", "b=2"),

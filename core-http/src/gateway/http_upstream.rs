@@ -75,14 +75,15 @@ impl HttpUpstream {
     pub fn new(address: &str) -> Result<Self, ConfigError> {
         let uri: Uri = address
             .parse()
-            .map_err(|_| error(format!("{address:?} is not a valid address")))?;
+            // Without the address, which may have a password.
+            .map_err(|_| error("the address is not a valid URL"))?;
         let bare =
             uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/" && uri.query().is_none();
         let authority = uri
             .authority()
-            .filter(|_| bare)
+            .filter(|authority| bare && !authority.as_str().contains('@'))
             .cloned()
-            .ok_or_else(|| error(format!("{address:?} must have the form http://host:port")))?;
+            .ok_or_else(|| error("the address must have the form http://host:port"))?;
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);

@@ -17,7 +17,8 @@ use super::identity::Identity;
 use super::refusal::Refusal;
 use super::resource_metadata;
 use super::step::errors::catch_panic;
-use super::upload::{Progress, TimedOut, Upload};
+use super::timeouts::Timeouts;
+use super::upload::{EarlyResponse, Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
 use crate::kernel::request::header_names;
 use crate::kernel::{
@@ -45,6 +46,9 @@ impl Proxy {
         exchange: &Exchange,
     ) -> Outcome {
         match &exchange.destination {
+            Ok(Destination::Service(_)) if self.settings.is_hidden(request.uri().path()) => {
+                Err(Refusal::not_found())
+            }
             Ok(Destination::Service(route)) => {
                 self.forward(request, identity, exchange, route).await
             }
@@ -76,11 +80,12 @@ impl Proxy {
         if announced_length(request.headers()).is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let wait = requested_wait(request.uri());
+        let mut timeouts = *self.settings.timeouts(route.service);
+        timeouts.response += requested_wait(request.uri());
         let identity = identity.unwrap_or_else(Identity::anonymous);
         let (request, progress) = self.upstream_request(request, identity, exchange, route)?;
         let began = tokio::time::Instant::now();
-        let answer = self.send(upstream, request, &progress, wait).await;
+        let answer = send(upstream, request, &progress, timeouts).await;
         let _ = exchange.upstream_time.set(began.elapsed());
         if progress.is_too_large() {
             return Err(too_large());
@@ -94,44 +99,11 @@ impl Proxy {
             return Err(Error::Upstream(cause).into());
         }
         clean_response(response.headers_mut());
-        Ok(response.map(|body| self.limit_pauses(body)))
-    }
-
-    /// Limits the pauses of a response body. A body that is already complete needs no limit.
-    fn limit_pauses(&self, body: Body) -> Body {
-        if body.is_whole() {
-            return body;
+        let response = response.map(|body| limit_pauses(body, timeouts.response_idle));
+        if !progress.is_open() {
+            return Ok(response);
         }
-        let times = BodyTimes {
-            idle: self.settings.response_idle_timeout,
-            total: Duration::MAX,
-        };
-        Body::new(TimedBody::new(body, times))
-    }
-
-    async fn send(
-        &self,
-        upstream: &Arc<dyn Upstream>,
-        request: Request<Body>,
-        progress: &Progress,
-        wait: Duration,
-    ) -> Outcome {
-        let settings = &self.settings;
-        let response_timeout = settings.response_timeout + wait;
-        let answered = catch_panic(async { upstream.send(request).await.map_err(refusal) });
-        tokio::select! {
-            biased;
-            outcome = answered => outcome,
-            timed_out = progress.timed_out(settings.upload_idle_timeout, response_timeout) => Err(match timed_out {
-                TimedOut::Upstream => {
-                    upstream.report_timeout();
-                    too_late()
-                }
-                TimedOut::Client => {
-                    Refusal::bad_request("The request body did not arrive in time.").closing()
-                }
-            }),
-        }
+        Ok(response.map(|body| Body::new(EarlyResponse::new(body, progress))))
     }
 
     /// Builds the request that the service receives.
@@ -173,6 +145,38 @@ impl Proxy {
         let limit = self.settings.body_limit(route.service);
         let (body, progress) = limit_size(body, limit);
         Ok((Request::from_parts(parts, body), progress))
+    }
+}
+
+/// Limits the pauses of a response body. A body that is already complete needs no limit.
+fn limit_pauses(body: Body, idle: Duration) -> Body {
+    if body.is_whole() {
+        return body;
+    }
+    let total = Duration::MAX;
+    Body::new(TimedBody::new(body, BodyTimes { idle, total }))
+}
+
+/// Sends a request to a service and waits for the head of the response.
+async fn send(
+    upstream: &Arc<dyn Upstream>,
+    request: Request<Body>,
+    progress: &Progress,
+    timeouts: Timeouts,
+) -> Outcome {
+    let answered = catch_panic(async { upstream.send(request).await.map_err(refusal) });
+    tokio::select! {
+        biased;
+        outcome = answered => outcome,
+        timed_out = progress.timed_out(timeouts.upload_idle, timeouts.response) => Err(match timed_out {
+            TimedOut::Upstream => {
+                upstream.report_timeout();
+                too_late()
+            }
+            TimedOut::Client => {
+                Refusal::bad_request("The request body did not arrive in time.").closing()
+            }
+        }),
     }
 }
 

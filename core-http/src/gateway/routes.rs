@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_and_repeated_lines_are_refused() {
+    fn line_56_invalid_and_repeated_lines_are_refused() {
         for bad in [
             "",
             "GET",

@@ -182,3 +182,45 @@ impl SessionCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use core_domain::kernel::{Caller, Secret};
+    use core_domain::testing::ManualClock;
+
+    use super::*;
+
+    /// An authority that knows every credential.
+    #[derive(Debug)]
+    struct TrustingAuthority;
+
+    #[async_trait]
+    impl Authority for TrustingAuthority {
+        async fn resolve(&self, _: &Credential) -> Result<ResolvedCredential, AuthorityError> {
+            Ok(ResolvedCredential {
+                caller: Arc::new(Caller::Anonymous),
+                suspended: false,
+                expires_at: None,
+                requests_per_minute: None,
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn line_25_the_number_of_cached_identities_is_bounded() {
+        let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+        // A longer time than any gateway has, so that no entry expires during the test.
+        let hour = Duration::from_secs(3_600);
+        let cache = SessionCache::new(Arc::new(TrustingAuthority), clock, hour, hour);
+        for n in 0..CAPACITY + 2_000 {
+            let token = format!("session-{n}");
+            let digest = TokenDigest::of(&token);
+            let credential = Credential::Bearer(Secret::new(token));
+            assert!(cache.resolve(&credential, &digest).await.is_ok());
+        }
+        cache.entries.run_pending_tasks().await;
+        let count = cache.entries.entry_count();
+        assert!(count > 0 && count <= CAPACITY, "{count}");
+    }
+}

@@ -1,5 +1,8 @@
 //! The request body that is sent to the upstream. It limits the size, and records which side the gateway is waiting
 //! for.
+//!
+//! A service may respond before it has received the whole body. The upload then ends with the response: the connection
+//! to the service is closed, and so is that to the client, because the rest of the body is on it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 
@@ -28,6 +32,11 @@ pub(crate) struct Progress {
     waiting: Mutex<Waiting>,
     too_large: AtomicBool,
     broken: AtomicBool,
+    /// Whether the upload exists and is not complete.
+    is_open: AtomicBool,
+    has_response_ended: AtomicBool,
+    /// Wakes the reader of the upload when the response has ended.
+    reader: AtomicWaker,
 }
 
 /// The side that exceeded its timeout.
@@ -44,6 +53,9 @@ impl Default for Progress {
             waiting: Mutex::new(Waiting::ForUpstream(Instant::now())),
             too_large: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            is_open: AtomicBool::new(false),
+            has_response_ended: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
         }
     }
 }
@@ -65,6 +77,17 @@ impl Progress {
     /// Returns whether reading the body failed.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether a part of the body is still to be sent to the upstream.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Ends the upload, because the response to it has ended.
+    fn end_response(&self) {
+        self.has_response_ended.store(true, Ordering::Release);
+        self.reader.wake();
     }
 
     /// Completes when the client has paused for longer than `client`, or the upstream has not responded for longer than
@@ -89,7 +112,12 @@ impl Progress {
 #[error("the request body is too large")]
 struct TooLarge;
 
-/// A request body that fails when it exceeds its limit.
+/// The upstream has responded before the end of the upload.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the response has ended before the request body")]
+struct ResponseEnded;
+
+/// A request body that fails when it exceeds its limit, or when the response has ended.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Body,
@@ -101,6 +129,7 @@ impl Upload {
     /// Limits a body to `limit` bytes and tracks its progress.
     pub(crate) fn new(inner: Body, limit: u64) -> (Self, Arc<Progress>) {
         let progress = Arc::<Progress>::default();
+        progress.is_open.store(true, Ordering::Release);
         let upload = Self {
             inner,
             left: limit,
@@ -136,6 +165,10 @@ impl http_body::Body for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
         let Poll::Ready(frame) = polled else {
+            self.progress.reader.register(cx.waker());
+            if self.progress.has_response_ended.load(Ordering::Acquire) {
+                return Poll::Ready(Some(Err(Box::new(ResponseEnded))));
+            }
             if matches!(self.progress.waiting(), Waiting::ForUpstream(_)) {
                 self.progress.set(Waiting::ForClient(Instant::now()));
             }
@@ -146,6 +179,59 @@ impl http_body::Body for Upload {
             self.progress.broken.store(true, Ordering::Relaxed);
         }
         Poll::Ready(frame.map(|frame| frame.and_then(|frame| self.count(frame))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.progress.is_open.store(false, Ordering::Release);
+    }
+}
+
+/// The body of a response that began before the end of the upload. When it is dropped, the upload ends.
+#[derive(Debug)]
+pub(crate) struct EarlyResponse {
+    inner: Body,
+    _upload: UploadEnd,
+}
+
+/// Ends an upload when it is dropped.
+#[derive(Debug)]
+struct UploadEnd(Arc<Progress>);
+
+impl Drop for UploadEnd {
+    fn drop(&mut self) {
+        self.0.end_response();
+    }
+}
+
+impl EarlyResponse {
+    /// Ends the upload with this response.
+    pub(crate) fn new(inner: Body, progress: Arc<Progress>) -> Self {
+        Self {
+            inner,
+            _upload: UploadEnd(progress),
+        }
+    }
+}
+
+impl http_body::Body for EarlyResponse {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.inner).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -24,6 +24,10 @@ const WAIT_TIME: Duration = Duration::from_secs(1);
 /// Minimum time between two log lines about refused connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
+/// The security headers of a response that no service makes.
+const SECURITY_HEADERS: &str =
+    "x-content-type-options: nosniff\r\nx-frame-options: DENY\r\nreferrer-policy: no-referrer\r\n";
+
 /// The refused connections of a listener.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
@@ -96,6 +100,6 @@ fn response(reason: NoRoom, options: &ServeOptions, number: u64) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
-         retry-after: 1\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n{body}"
+         retry-after: 1\r\nx-request-id: {id}\r\n{SECURITY_HEADERS}connection: close\r\n\r\n{body}"
     )
 }

@@ -4,6 +4,7 @@
 mod crates;
 mod fields;
 mod files;
+mod gateway_contract;
 mod imports;
 mod layers;
 mod names;

@@ -80,6 +80,28 @@ async fn an_ended_session_is_refused_at_once_even_if_the_outcome_of_the_commit_i
     }
 }
 
+#[tokio::test]
+async fn line_25_a_platform_status_takes_effect_on_cached_sessions_at_once() {
+    let world = World::new().await;
+    let token = world.signed_up_with_platform("shop").await;
+    let listed = world.call("GET", "/api/v1/platforms", &token, Value::Null);
+    let platform = &listed.await.expect(200).json["data"][0]["id"];
+    let get = || world.call("GET", "/api/v1/platforms/none", &token, Value::Null);
+    for service in [world.suite.iam(), world.suite.provisioning()] {
+        for (status, expected) in [("suspended", 451), ("active", 404)] {
+            let body = json!({ "platformId": platform, "status": status });
+            let request = request("POST", "/internal/platform-status", SERVICE_KEY);
+            let _ = send(service.clone(), json_body(request, &body))
+                .await
+                .expect(200);
+            // The first request fills the cache again.
+            for _ in 0..2 {
+                let _ = get().await.expect(expected);
+            }
+        }
+    }
+}
+
 /// A listener that records the effects after each commit, and those announced before it.
 #[derive(Debug, Default)]
 struct Listener(Mutex<Vec<Effects>>, Mutex<Vec<Effects>>);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_path_have_the_same_key() {
+    fn line_11_spellings_of_one_path_have_the_same_key() {
         let path = |path| key("a", "1.2.3.4", RateSubject::Path(path));
         assert_eq!(path("/a/b"), path("/a/%62/"));
         assert_ne!(path("/a/b"), path("/a/c"));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_addresses_of_a_64_bit_network_are_one_client() {
+    fn line_11_the_addresses_of_a_64_bit_network_are_one_client() {
         let at = |client| key("a", client, RateSubject::Everything);
         assert_eq!(at("2001:db8::1"), at("2001:db8::ffff"));
         assert_eq!(at("::ffff:1.2.3.4"), at("1.2.3.4"));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_requests_do_not_extend_the_window() {
+    fn line_15_refused_requests_do_not_extend_the_window() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for millis in 0..60_000 / 500 {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_keys_stay_within_the_capacity_and_busy_keys_are_not_evicted() {
+    fn line_12_a_million_keys_stay_within_the_capacity_and_busy_keys_are_not_evicted() {
         let mut windows = Windows::new(1_000);
         let policy = policy(5);
         let mut allowed = 0;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_are_structured_fields() {
+    fn line_14_the_headers_are_structured_fields() {
         let plan = RatePlan::default();
         let policy = plan.policy(RateKind::Default);
         let usage = Windows::new(10).count(key("/a"), policy, at(0));
@@ -309,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn a_request_after_the_reset_time_is_always_allowed(spent in 1_u32..20, wait_ms in 0_i64..59_999) {
+        fn line_14_a_request_after_the_reset_time_is_always_allowed(spent in 1_u32..20, wait_ms in 0_i64..59_999) {
             let policy = policy(3);
             let mut windows = Windows::new(10);
             for _ in 0..spent {

@@ -55,6 +55,7 @@ impl AccessLogEntry {
         self.refused = refused;
         if refused {
             self.ended = true;
+            self.bytes = response.body().size_hint().lower();
             return response;
         }
         self.ended = response.body().is_end_stream();

@@ -114,18 +114,18 @@ impl Steps {
         exchange: &mut Exchange,
         counted: &mut Option<RateDecision<'s>>,
     ) -> Outcome {
-        if !exchange.is_health() {
-            let subject = rate_limit::subject(&self.proxy.upstreams, &request, exchange);
+        let settings = &self.settings;
+        let preflight =
+            |request: &Request<Body>| settings.cors.preflight(request.method(), request.headers());
+        let is_counted = settings.count_preflights || preflight(&request).is_none();
+        if is_counted && !exchange.is_health() {
+            let subject = rate_limit::subject(settings, &self.proxy.upstreams, &request, exchange);
             let count = rate_limit::count(&self.rates, exchange.client, subject);
             if let Some(error) = counted.insert(count.await).refusal() {
                 return Err(Refusal::from(error));
             }
         }
-        if let Some(answer) = self
-            .settings
-            .cors
-            .preflight(request.method(), request.headers())
-        {
+        if let Some(answer) = preflight(&request) {
             return Ok(answer);
         }
         let span = trace::span(exchange);

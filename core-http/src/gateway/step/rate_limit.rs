@@ -32,6 +32,7 @@ pub(super) async fn count<'s>(
 /// Returns the subject that a request is counted for. Invalid paths and unknown routes share one subject; otherwise
 /// each random path would get a window of its own.
 pub(super) fn subject<'r>(
+    settings: &Settings,
     upstreams: &'r Upstreams,
     request: &'r Request<Body>,
     exchange: &'r Exchange,
@@ -41,14 +42,19 @@ pub(super) fn subject<'r>(
         return unknown;
     };
     let method = intended_method(request.method(), request.headers());
-    let path = RateSubject::Path(request.uri().path());
+    let service = route.service.as_str();
+    let path = if settings.rate_by_prefix {
+        let endpoint = route.prefix;
+        RateSubject::Endpoint { service, endpoint }
+    } else {
+        RateSubject::Path(request.uri().path())
+    };
     match upstreams.route(&method, route) {
         KnownRoute::Unknown => unknown,
         KnownRoute::NoTable => (RateKind::Default, path),
         KnownRoute::Listed(listed) => match RateKind::from(listed.class) {
             RateKind::Default => (RateKind::Default, path),
             kind => {
-                let service = route.service.as_str();
                 let endpoint = listed.endpoint;
                 (kind, RateSubject::Endpoint { service, endpoint })
             }

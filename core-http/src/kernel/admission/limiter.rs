@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_of_one_policy_do_not_evict_those_of_another() {
+    fn line_12_many_keys_of_one_policy_do_not_evict_those_of_another() {
         let limiter = MemoryRateLimiter::with_capacity(1_000);
         let (strict, default) = (policy("strict"), policy("default"));
         let client = "192.0.2.1".parse().unwrap();

@@ -37,7 +37,7 @@ fn suspended_owner() -> ResolvedCredential {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_identity_is_cached_for_a_second() {
+async fn line_25_an_identity_is_cached_for_a_second() {
     let world = World::new();
     for _ in 0..3 {
         assert_eq!(world.get(PATH).await.status, 200);
@@ -49,7 +49,7 @@ async fn an_identity_is_cached_for_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invalidated_session_is_looked_up_again_at_once() {
+async fn line_25_an_invalidated_session_is_looked_up_again_at_once() {
     let world = World::new();
     assert_eq!(world.get(PATH).await.status, 200);
     world.iam.forget(SESSION);
@@ -59,7 +59,7 @@ async fn an_invalidated_session_is_looked_up_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_invalidation_a_sign_out_takes_effect_within_a_second() {
+async fn line_25_without_invalidation_a_sign_out_takes_effect_within_a_second() {
     let world = World::new();
     world.get(PATH).await;
     world.iam.forget(SESSION);
@@ -68,7 +68,7 @@ async fn without_invalidation_a_sign_out_takes_effect_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invalidated_platform_is_looked_up_again_at_once() {
+async fn line_25_an_invalidated_platform_is_looked_up_again_at_once() {
     let world = World::new();
     assert_eq!(world.get(PATH).await.status, 200);
     world.iam.reply_to(SESSION, resolves_to(suspended_owner()));
@@ -80,7 +80,7 @@ async fn an_invalidated_platform_is_looked_up_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_identity_requested_before_an_invalidation_is_not_used_after_it() {
+async fn line_25_an_identity_requested_before_an_invalidation_is_not_used_after_it() {
     let world = World::new();
     // The first request has received its identity but has not used it yet when the platform is invalidated.
     let first = world.get(PATH);
@@ -159,7 +159,7 @@ fn send_boxed(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn under_concurrent_requests_no_identity_outlives_an_acknowledged_invalidation() {
+async fn line_25_under_concurrent_requests_no_identity_outlives_an_acknowledged_invalidation() {
     let mut config = config();
     config.session_cache = Duration::from_secs(5);
     for kind in [RateKind::Default, RateKind::Client] {
@@ -227,7 +227,7 @@ async fn a_shared_lookup_survives_the_client_that_started_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_identity_is_not_cached_beyond_the_expiry_of_the_session() {
+async fn line_25_an_identity_is_not_cached_beyond_the_expiry_of_the_session() {
     let world = World::new();
     let ends = world.clock.now().plus(Duration::from_millis(300));
     world.iam.reply_to(
@@ -243,7 +243,7 @@ async fn an_identity_is_not_cached_beyond_the_expiry_of_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_requests_with_one_token_share_a_lookup() {
+async fn line_25_concurrent_requests_with_one_token_share_a_lookup() {
     let world = World::new();
     let requests = (0..20).map(|_| world.get(PATH));
     let answers = futures_util::future::join_all(requests).await;
@@ -252,7 +252,7 @@ async fn concurrent_requests_with_one_token_share_a_lookup() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rejections_are_cached_and_failures_are_not() {
+async fn line_25_rejections_are_cached_and_failures_are_not() {
     let world = World::new();
     for _ in 0..2 {
         let wrong = anonymous(PATH).header("authorization", "Bearer wrong");
@@ -266,7 +266,7 @@ async fn rejections_are_cached_and_failures_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_text_as_bearer_and_as_api_key_is_looked_up_twice() {
+async fn line_25_the_same_text_as_bearer_and_as_api_key_is_looked_up_twice() {
     let world = World::new();
     world
         .send(anonymous(PATH).header("x-api-key", API_KEY).build())
@@ -277,7 +277,7 @@ async fn the_same_text_as_bearer_and_as_api_key_is_looked_up_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ttl_of_zero_disables_the_cache() {
+async fn line_25_a_ttl_of_zero_disables_the_cache() {
     let mut config = config();
     config.session_cache = Duration::ZERO;
     let world = World::with(config);
@@ -285,4 +285,58 @@ async fn a_ttl_of_zero_disables_the_cache() {
         assert_eq!(world.send(session_request(PATH).build()).await.status, 200);
     }
     assert_eq!(world.iam.lookups(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn line_25_a_rejection_is_cached_for_a_second_and_a_failure_never_even_with_a_longer_ttl() {
+    let mut config = config();
+    config.session_cache = Duration::from_secs(5);
+    let world = World::with(config);
+    world.iam.forget(SESSION);
+    let _ = world.get(PATH).await.expect(401);
+    world.iam.reply_to(SESSION, resolves_to(owner()));
+    tokio::time::advance(Duration::from_millis(999)).await;
+    let _ = world.get(PATH).await.expect(401);
+    assert_eq!(world.iam.lookups(), 1);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let _ = world.get(PATH).await.expect(200);
+    world.iam.reply_to(API_KEY, FakeReply::Unavailable);
+    for lookups in 3..6 {
+        let by_key = anonymous(PATH).header("x-api-key", API_KEY);
+        let _ = world.send(by_key.build()).await.expect(503);
+        assert_eq!(world.iam.lookups(), lookups);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn line_25_without_invalidation_a_suspension_and_its_end_take_effect_within_the_ttl() {
+    let world = World::new();
+    let _ = world.get(PATH).await.expect(200);
+    for (identity, status) in [(suspended_owner(), 451), (owner(), 200)] {
+        world.iam.reply_to(SESSION, resolves_to(identity));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let _ = world.get(PATH).await.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn line_25_the_cache_contains_no_token() {
+    let world = World::new();
+    let _ = world.get(PATH).await.expect(200);
+    let by_key = anonymous(PATH).header("x-api-key", API_KEY);
+    let _ = world.send(by_key.build()).await.expect(200);
+    let state = format!("{:?}", world.gateway);
+    // The fake IAM, which knows the tokens, is written before the cache.
+    let (_, cache) = state.split_once("entries: {(").unwrap();
+    assert!(
+        !cache.contains(SESSION) && !cache.contains(API_KEY),
+        "{cache}"
+    );
+}
+
+#[test]
+fn line_25_the_default_ttl_is_a_second() {
+    // At most 5 seconds are accepted, see `line_56_invalid_settings_are_refused_by_name`.
+    let config = core_http::gateway::GatewayConfig::default();
+    assert_eq!(config.session_cache, Duration::from_secs(1));
 }

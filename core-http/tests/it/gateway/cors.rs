@@ -16,7 +16,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn a_preflight_gets_a_response_before_authentication_and_is_never_proxied() {
+async fn line_18_a_preflight_gets_a_response_before_authentication_and_is_never_proxied() {
     let world = world();
     let request = anonymous(PATH)
         .method(Method::OPTIONS)
@@ -40,7 +40,7 @@ async fn a_preflight_gets_a_response_before_authentication_and_is_never_proxied(
 }
 
 #[tokio::test]
-async fn options_without_preflight_headers_is_authenticated_and_proxied() {
+async fn line_18_options_without_preflight_headers_is_authenticated_and_proxied() {
     let world = world();
     let request = anonymous(PATH)
         .method(Method::OPTIONS)
@@ -53,7 +53,7 @@ async fn options_without_preflight_headers_is_authenticated_and_proxied() {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
+async fn line_19_an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
     let world = world();
     for origin in [
         "https://app.example.com.evil.test",
@@ -86,7 +86,7 @@ async fn an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
 }
 
 #[tokio::test]
-async fn responses_of_every_status_have_the_cors_headers() {
+async fn line_02_responses_of_every_status_have_the_cors_headers() {
     let world = world();
     let page = |path: &str| session_request(path).header("origin", PAGE);
     let mut answers = vec![
@@ -121,7 +121,7 @@ async fn responses_of_every_status_have_the_cors_headers() {
 }
 
 #[tokio::test]
-async fn responses_vary_by_origin_even_without_an_origin_and_keep_other_vary_values() {
+async fn line_19_responses_vary_by_origin_even_without_an_origin_and_keep_other_vary_values() {
     let world = world();
     assert_eq!(world.get(PATH).await.header("vary"), "Origin");
     world.set_reply(reply_with(|| {
@@ -134,7 +134,7 @@ async fn responses_vary_by_origin_even_without_an_origin_and_keep_other_vary_val
 }
 
 #[tokio::test]
-async fn cors_headers_of_a_service_are_replaced() {
+async fn line_20_cors_headers_of_a_service_are_replaced() {
     let world = world();
     world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("x"));
@@ -156,7 +156,7 @@ async fn cors_headers_of_a_service_are_replaced() {
 }
 
 #[tokio::test]
-async fn credentials_and_additional_headers_are_allowed_when_configured() {
+async fn line_17_credentials_and_additional_headers_are_allowed_when_configured() {
     let mut config = config();
     config.allowed_origins = vec![PAGE.to_owned()];
     config.cors_credentials = true;
@@ -171,4 +171,112 @@ async fn credentials_and_additional_headers_are_allowed_when_configured() {
         answer.header("access-control-allow-headers"),
         "Content-Type, Authorization, X-Request-Id, Idempotency-Key"
     );
+}
+
+#[tokio::test]
+async fn line_17_an_api_key_is_not_for_browsers() {
+    let request = anonymous(PATH)
+        .method(Method::OPTIONS)
+        .header("origin", PAGE)
+        .header("access-control-request-method", "GET")
+        .header("access-control-request-headers", "x-api-key, authorization");
+    let answer = world().send(request.build()).await.expect(204);
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        "Content-Type, Authorization, X-Request-Id"
+    );
+}
+
+#[tokio::test]
+async fn line_18_only_options_with_both_headers_is_a_preflight() {
+    let world = world();
+    let method = |request: super::world::Req, method| request.method(method).build();
+    let no_origin = anonymous(PATH).header("access-control-request-method", "GET");
+    let get = anonymous(PATH)
+        .header("origin", PAGE)
+        .header("access-control-request-method", "GET");
+    for request in [method(no_origin, Method::OPTIONS), method(get, Method::GET)] {
+        world.send(request).await.expect_error(401, "UNAUTHORIZED");
+    }
+}
+
+#[tokio::test]
+async fn line_19_an_origin_must_be_equal_in_scheme_host_and_port() {
+    let world = world();
+    let mut requests: Vec<_> = [
+        "https://app.example.com:443",
+        "https://app.example.com:8443",
+        "https://APP.example.com",
+        "https://app.example.com/",
+        "https://app.example.com.",
+        "https://evil.test/https://app.example.com",
+        "https://xapp.example.com",
+        "*",
+        "",
+    ]
+    .into_iter()
+    .map(|origin| session_request(PATH).header("origin", origin))
+    .collect();
+    let two_lines = session_request(PATH)
+        .header("origin", PAGE)
+        .header("origin", PAGE);
+    requests.push(two_lines);
+    for request in requests {
+        let request = request.build();
+        let origin = format!("{:?}", request.headers().get_all("origin"));
+        let answer = world.send(request).await.expect(200);
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed, "", "{origin}");
+        assert_eq!(answer.header("vary"), "Origin");
+    }
+}
+
+#[tokio::test]
+async fn line_19_with_credentials_the_allowed_origin_is_never_an_asterisk() {
+    let mut config = config();
+    config.allowed_origins = vec![PAGE.to_owned(), "https://b.example.com".to_owned()];
+    config.cors_credentials = true;
+    let world = World::with(config);
+    for origin in [PAGE, "https://b.example.com"] {
+        let answer = world
+            .send(session_request(PATH).header("origin", origin).build())
+            .await;
+        assert_eq!(answer.header("access-control-allow-origin"), origin);
+        assert_eq!(answer.header("access-control-allow-credentials"), "true");
+    }
+    let answer = world.get(PATH).await;
+    assert_eq!(answer.header("access-control-allow-origin"), "");
+    assert_eq!(answer.header("access-control-allow-credentials"), "");
+}
+
+#[tokio::test]
+async fn line_20_an_origin_that_is_not_listed_gets_no_cors_header_of_the_service() {
+    let world = world();
+    world.set_reply(reply_with(|| {
+        let mut response = Response::new(bytes_body("x"));
+        for name in [
+            "access-control-allow-origin",
+            "access-control-allow-methods",
+            "access-control-allow-headers",
+            "access-control-allow-credentials",
+            "access-control-allow-private-network",
+            "access-control-expose-headers",
+            "access-control-max-age",
+        ] {
+            let value = http::HeaderValue::from_static("*");
+            response.headers_mut().append(name, value);
+        }
+        response
+    }));
+    for origin in ["https://evil.test", PAGE] {
+        let answer = world
+            .send(session_request(PATH).header("origin", origin).build())
+            .await;
+        let mut names = answer.headers.keys().map(http::HeaderName::as_str);
+        let is_listed = origin == PAGE;
+        let has_own = names.any(|name| name.starts_with("access-control-"));
+        assert_eq!(has_own, is_listed, "{origin}");
+        let mut values = answer.headers.values();
+        assert!(values.all(|value| value != "*"), "{origin}");
+    }
 }

@@ -139,3 +139,13 @@ async fn a_stopping_gateway_ends_the_streams_of_http_services_after_a_complete_c
     gateway.running.await.unwrap().unwrap();
     drop(feed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn line_49_an_event_stream_has_no_total_limit() {
+    let world = world();
+    let mut body = open_stream(&world.gateway, session_request(PATH).build()).await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3_600) {
+        assert!(body.frame().await.unwrap().is_ok());
+    }
+}

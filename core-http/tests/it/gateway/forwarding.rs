@@ -11,7 +11,7 @@ type Failure = fn() -> UpstreamError;
 const PATH: &str = "/api/v1/platforms/p-1";
 
 #[tokio::test]
-async fn a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced() {
+async fn line_07_a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced() {
     let world = World::new();
     let good = "req-1.A_b:c";
     let answer = world
@@ -35,7 +35,7 @@ async fn a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced()
 }
 
 #[tokio::test]
-async fn core_headers_of_a_client_are_removed() {
+async fn line_28_core_headers_of_a_client_are_removed() {
     let world = World::new();
     let mut request = session_request(PATH);
     for name in [
@@ -63,7 +63,7 @@ async fn core_headers_of_a_client_are_removed() {
 }
 
 #[tokio::test]
-async fn the_deploy_branch_header_is_forwarded_to_the_cli_service_alone() {
+async fn line_28_the_deploy_branch_header_is_forwarded_to_the_cli_service_alone() {
     let world = World::new();
     for path in ["/api/v1/cli/platforms/p-1/deploy", PATH] {
         world
@@ -83,7 +83,7 @@ async fn the_deploy_branch_header_is_forwarded_to_the_cli_service_alone() {
 }
 
 #[tokio::test]
-async fn connection_cannot_remove_end_to_end_headers() {
+async fn line_29_connection_cannot_remove_end_to_end_headers() {
     let world = World::new();
     for name in [
         "X-Core-User-Id",
@@ -110,7 +110,7 @@ async fn connection_cannot_remove_end_to_end_headers() {
 }
 
 #[tokio::test]
-async fn forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
+async fn line_32_forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
     let mut config = config();
     config.trusted_proxies = vec!["10.0.0.1".to_owned()];
     let world = World::with(config);
@@ -150,7 +150,7 @@ async fn forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
 }
 
 #[tokio::test]
-async fn a_valid_trace_is_continued_and_an_invalid_one_is_replaced() {
+async fn line_08_a_valid_trace_is_continued_and_an_invalid_one_is_replaced() {
     let world = World::new();
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = format!("00-{trace}-00f067aa0ba902b7-00");
@@ -177,7 +177,7 @@ async fn a_valid_trace_is_continued_and_an_invalid_one_is_replaced() {
 }
 
 #[tokio::test]
-async fn every_response_has_each_security_header_exactly_once() {
+async fn line_03_every_response_has_each_security_header_exactly_once() {
     let world = World::new();
     world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("x"));
@@ -213,7 +213,7 @@ async fn every_response_has_each_security_header_exactly_once() {
 }
 
 #[tokio::test]
-async fn service_responses_and_errors_pass_without_internal_and_hop_by_hop_headers() {
+async fn line_34_service_responses_and_errors_pass_without_internal_and_hop_by_hop_headers() {
     let world = World::new();
     world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("<oops>"));
@@ -239,7 +239,7 @@ async fn service_responses_and_errors_pass_without_internal_and_hop_by_hop_heade
 }
 
 #[tokio::test]
-async fn not_modified_no_content_and_head_responses_have_no_body_or_length() {
+async fn line_34_not_modified_no_content_and_head_responses_have_no_body_or_length() {
     let world = World::new();
     for status in [StatusCode::NOT_MODIFIED, StatusCode::NO_CONTENT] {
         world.set_reply(reply_with(move || {
@@ -264,7 +264,7 @@ async fn not_modified_no_content_and_head_responses_have_no_body_or_length() {
 }
 
 #[tokio::test]
-async fn an_error_to_head_has_the_headers_of_the_error_to_get() {
+async fn line_04_an_error_to_head_has_the_headers_of_the_error_to_get() {
     let world = World::new();
     let get = world
         .send(anonymous(PATH).header("x-request-id", "a").build())
@@ -311,7 +311,7 @@ async fn upstream_failures_are_502_503_and_504_without_their_cause() {
 }
 
 #[tokio::test]
-async fn a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
+async fn line_04_a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
     let world = World::new();
     world.set_reply(std::sync::Arc::new(|| panic!("the handler is broken")));
     let answer = world.get(PATH).await.expect_error(500, "INTERNAL_ERROR");
@@ -322,7 +322,7 @@ async fn a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
 }
 
 #[tokio::test]
-async fn a_service_that_responds_with_an_informational_status_is_502() {
+async fn line_34_a_service_that_responds_with_an_informational_status_is_502() {
     let world = World::new();
     world.set_reply(reply_with(|| {
         let mut response = Response::new(empty_body());
@@ -334,4 +334,222 @@ async fn a_service_that_responds_with_an_informational_status_is_502() {
         .header("upgrade", "websocket");
     assert_eq!(world.send(upgrade.build()).await.status, 502);
     assert_eq!(world.single_request().header("upgrade"), "");
+}
+
+#[tokio::test]
+async fn line_07_a_request_id_has_1_to_128_characters_and_occurs_once() {
+    let world = World::new();
+    let longest = "x".repeat(128);
+    for good in ["1", longest.as_str(), "A.b_c:d-9"] {
+        let request = session_request(PATH).header("x-request-id", good);
+        let answer = world.send(request.build()).await;
+        assert_eq!(answer.header("x-request-id"), good);
+    }
+    let long = "x".repeat(4_096);
+    for bad in [long.as_str(), "a/b", "a,b", "a\tb", "\u{e9}", "a;b", "{a}"] {
+        let request = session_request(PATH).header("x-request-id", bad);
+        let answer = world.send(request.build()).await;
+        assert_ne!(answer.header("x-request-id"), bad);
+    }
+    for second in ["a", "b"] {
+        let request = session_request(PATH)
+            .header("x-request-id", "a")
+            .header("x-request-id", second);
+        let answer = world.send(request.build()).await;
+        let id = answer.header("x-request-id").to_owned();
+        assert!(uuid::Uuid::parse_str(&id).is_ok(), "{id}");
+        let seen = world.received_requests();
+        assert_eq!(seen.last().unwrap().header("x-core-request-id"), id);
+    }
+    for seen in world.received_requests() {
+        let lines = seen.headers.get_all("x-core-request-id").iter().count();
+        assert_eq!((lines, seen.header("x-request-id")), (1, ""));
+    }
+}
+
+#[tokio::test]
+async fn line_08_the_trace_does_not_depend_on_the_request_id_or_the_sampled_flag() {
+    let world = World::new();
+    let id = "0af7651916cd43dd8448eb211c80319c";
+    let mut traces = std::collections::HashSet::new();
+    for _ in 0..2 {
+        let request = session_request(PATH).header("x-request-id", id);
+        let answer = world.send(request.build()).await;
+        let trace = answer.header("x-core-trace-id").to_owned();
+        assert_ne!(trace, id);
+        assert!(traces.insert(trace), "two requests have two traces");
+    }
+    for flags in ["00", "01", "ff"] {
+        let parent = format!("00-{id}-00f067aa0ba902b7-{flags}");
+        let request = session_request(PATH).header("traceparent", &parent);
+        world.send(request.build()).await;
+        let seen = world.received_requests();
+        let sent = seen.last().unwrap().header("traceparent");
+        assert!(sent.starts_with(&format!("00-{id}-")) && sent.ends_with("-01"));
+        assert!(!sent.contains("00f067aa0ba902b7"), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn line_08_a_malformed_or_missing_parent_drops_the_state_of_the_trace() {
+    let world = World::new();
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let good = format!("00-{trace}-00f067aa0ba902b7-01");
+    let zero = format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32));
+    let no_parent = format!("00-{trace}-{}-01", "0".repeat(16));
+    for lines in [
+        &[][..],
+        &[zero.as_str()],
+        &[no_parent.as_str()],
+        &[&good.to_uppercase()],
+        &[good.as_str(), good.as_str()],
+        &[""],
+    ] {
+        let mut request = session_request(PATH).header("tracestate", "a=1");
+        for line in lines {
+            request = request.header("traceparent", line);
+        }
+        let answer = world.send(request.build()).await;
+        let seen = world.received_requests();
+        let seen = seen.last().unwrap();
+        assert_eq!(seen.header("tracestate"), "", "{lines:?}");
+        let own = answer.header("x-core-trace-id");
+        assert!(!own.eq_ignore_ascii_case(trace), "{lines:?}");
+        assert_eq!(seen.header("x-core-trace-id"), own);
+        assert!(seen.header("traceparent").contains(own), "{lines:?}");
+        let parents = seen.headers.get_all("traceparent").iter().count();
+        assert_eq!(parents, 1, "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn line_28_every_name_with_an_underscore_is_removed() {
+    let world = World::new();
+    let mut request = session_request(PATH).header("x-plain", "1");
+    for name in [
+        "my_header",
+        "x_plain",
+        "Authorization_",
+        "content_type",
+        "_",
+    ] {
+        request = request.header(name, "forged");
+    }
+    world.send(request.build()).await;
+    let seen = world.single_request();
+    assert_eq!(seen.header("x-plain"), "1");
+    assert!(!seen.headers.keys().any(|name| name.as_str().contains('_')));
+}
+
+#[tokio::test]
+async fn line_29_no_hop_by_hop_header_reaches_a_service() {
+    let world = World::new();
+    let mut request = session_request(PATH)
+        .header("connection", "keep-alive, X-Private")
+        .header("connection", "x-other")
+        .header("te", "gzip, trailers")
+        .header("x-private", "1")
+        .header("x-other", "1");
+    let names = [
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authorization",
+        "proxy-authenticate",
+        "trailer",
+        "upgrade",
+        "http2-settings",
+    ];
+    for name in names {
+        request = request.header(name, "1");
+    }
+    world.send(request.build()).await;
+    let seen = world.single_request();
+    for name in names {
+        assert_eq!(seen.header(name), "", "{name}");
+    }
+    for name in ["connection", "x-private", "x-other", "transfer-encoding"] {
+        assert_eq!(seen.header(name), "", "{name}");
+    }
+    assert_eq!(seen.header("te"), "trailers");
+}
+
+#[tokio::test]
+async fn line_29_connection_cannot_remove_the_headers_of_the_gateway() {
+    let world = World::new();
+    let request = session_request(PATH)
+        .header("connection", "x-forwarded-for, X-Forwarded-Prefix")
+        .header("connection", "traceparent, x-request-id");
+    let _ = world.send(request.build()).await.expect(200);
+    let seen = world.single_request();
+    for name in [
+        "x-forwarded-for",
+        "x-forwarded-prefix",
+        "x-forwarded-host",
+        "x-core-request-id",
+        "x-core-trace-id",
+        "traceparent",
+    ] {
+        assert_ne!(seen.header(name), "", "{name}");
+    }
+    let api_key = session_request(PATH).header("connection", "close, x-API-key");
+    let _ = world.send(api_key.build()).await.expect(400);
+    let core = session_request(PATH).header("connection", "x-core-anything");
+    let _ = world.send(core.build()).await.expect(400);
+}
+
+#[tokio::test]
+async fn line_32_no_forwarding_header_of_an_untrusted_peer_remains() {
+    let world = World::new();
+    let mut request = session_request(PATH);
+    let names = [
+        "forwarded",
+        "x-real-ip",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-port",
+        "x-forwarded-prefix",
+        "x-forwarded-proto",
+        "x-forwarded-server",
+    ];
+    for name in names {
+        request = request.header(name, "forged").header(name, "forged again");
+    }
+    world.send(request.build()).await;
+    let seen = world.single_request();
+    for name in names {
+        let lines: Vec<_> = seen.headers.get_all(name).iter().collect();
+        assert!(lines.len() <= 1, "{name}: {lines:?}");
+        assert!(!seen.header(name).contains("forged"), "{name}");
+    }
+    assert_eq!(seen.header("x-forwarded-for"), "203.0.113.9");
+}
+
+#[tokio::test]
+async fn line_34_no_internal_or_hop_by_hop_header_of_a_service_reaches_the_client() {
+    let world = World::new();
+    let names = [
+        "x-core-user-id",
+        "x-core-role",
+        "x-core-platform-id",
+        "x-core-service-key",
+        "server",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    world.set_reply(reply_with(move || {
+        let mut response = Response::new(bytes_body("x"));
+        for name in names {
+            let value = HeaderValue::from_static("theirs");
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }));
+    let answer = world.get(PATH).await.expect(200);
+    for name in names {
+        assert_eq!(answer.header(name), "", "{name}");
+    }
 }

@@ -5,6 +5,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
+use super::bodies::{piecewise, reply_once};
 use super::captured::{self, captured_log};
 use super::world::{World, anonymous, delayed_reply, session_request};
 
@@ -18,7 +19,7 @@ fn requests() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_request_writes_one_log_entry_after_its_response_has_ended() {
+async fn line_09_each_request_writes_one_log_entry_after_its_response_has_ended() {
     captured::start();
     let world = World::new();
     let request = session_request("/api/v1/platforms/p-1").header("x-request-id", "r-1");
@@ -45,7 +46,7 @@ async fn each_request_writes_one_log_entry_after_its_response_has_ended() {
 }
 
 #[tokio::test]
-async fn a_response_has_ended_with_its_last_frame_even_if_its_body_is_not_polled_again() {
+async fn line_09_a_response_has_ended_with_its_last_frame_even_if_its_body_is_not_polled_again() {
     captured::start();
     let world = World::new();
     let request = session_request("/api/v1/platforms/p-1").build();
@@ -58,7 +59,7 @@ async fn a_response_has_ended_with_its_last_frame_even_if_its_body_is_not_polled
 }
 
 #[tokio::test]
-async fn refusals_are_logged_with_their_status() {
+async fn line_09_refusals_are_logged_with_their_status() {
     captured::start();
     let world = World::new();
     world.send(anonymous("/api/v1/platforms").build()).await;
@@ -84,7 +85,7 @@ async fn refusals_are_logged_with_their_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_disconnects_is_logged_as_499() {
+async fn line_09_a_client_that_disconnects_is_logged_as_499() {
     captured::start();
     let world = World::new();
     world.set_reply(delayed_reply(std::time::Duration::from_secs(5)));
@@ -102,7 +103,7 @@ async fn a_client_that_disconnects_is_logged_as_499() {
 }
 
 #[tokio::test]
-async fn secrets_and_client_text_are_not_logged() {
+async fn line_09_secrets_and_client_text_are_not_logged() {
     captured::start();
     let world = World::new();
     let request = session_request("/api/v1/platforms/private-path?token=private-query")
@@ -126,4 +127,81 @@ async fn secrets_and_client_text_are_not_logged() {
         .await;
     assert!(!captured_log().contains("private"), "{}", captured_log());
     assert!(!captured_log().contains(super::world::SESSION));
+}
+
+#[tokio::test]
+async fn line_09_a_client_that_leaves_during_the_response_is_not_logged_as_a_server_error() {
+    captured::start();
+    let world = World::new();
+    let (sender, body) = piecewise();
+    sender.send("first").unwrap();
+    world.set_reply(reply_once(body));
+    let request = session_request("/api/v1/platforms").build();
+    let response = world.gateway.clone().oneshot(request).await.unwrap();
+    let mut body = response.into_body();
+    assert!(body.frame().await.unwrap().is_ok());
+    assert!(requests().is_empty());
+    drop(body);
+    let written = requests();
+    assert_eq!(written.len(), 1);
+    // The status had been sent, so the outcome names the client.
+    assert_eq!(written[0]["status"], 200);
+    assert_eq!(written[0]["outcome"], "client-left");
+    assert_eq!(written[0]["bytes"], 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn line_09_a_response_that_breaks_is_logged_with_its_bytes() {
+    captured::start();
+    let world = World::new();
+    let (sender, body) = piecewise();
+    sender.send("first").unwrap();
+    world.set_reply(reply_once(body));
+    // The service pauses for longer than the gateway waits.
+    let answer = world.get("/api/v1/platforms").await;
+    assert!(answer.bytes.is_empty(), "the body is cut off");
+    let written = requests();
+    assert_eq!(written.len(), 1);
+    assert_eq!(written[0]["outcome"], "upstream-broke");
+    assert_eq!(written[0]["bytes"], 5);
+    drop(sender);
+}
+
+#[tokio::test]
+async fn line_09_the_bytes_of_a_refusal_are_logged() {
+    captured::start();
+    let world = World::new();
+    let refused = world.send(anonymous("/api/v1/platforms").build()).await;
+    let head = anonymous("/api/v1/platforms").method(Method::HEAD);
+    world.send(head.build()).await;
+    let bytes: Vec<_> = requests()
+        .iter()
+        .map(|line| line["bytes"].as_u64().unwrap())
+        .collect();
+    assert_eq!(bytes, [refused.bytes.len() as u64, 0]);
+}
+
+#[tokio::test]
+async fn line_09_control_characters_never_reach_the_log() {
+    captured::start();
+    let world = World::new();
+    for path in [
+        "/api/v1/platforms/a%0d%0aforged",
+        "/api/v1/platforms?a=%0d%0aforged",
+        "/api/v1/platforms/a%1b%5b31mforged",
+    ] {
+        let request = session_request(path)
+            .header("x-request-id", "a\tforged")
+            .header("traceparent", "forged\t")
+            .header("x-forwarded-for", "forged\t")
+            .header("user-agent", "forged\tagent");
+        world.send(request.build()).await;
+    }
+    let log = captured_log();
+    assert!(!log.contains("forged"), "{log}");
+    let is_control = |c: char| c.is_control() && c != '\n';
+    assert!(!log.contains(is_control), "{log}");
+    for line in log.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
 }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use core_domain::kernel::{Secret, SuiteService};
+use core_domain::kernel::{Caller, PermissionSet, Secret, SuiteService};
 use core_domain::testing::SeededEntropy;
 use core_http::gateway::{
-    Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams,
+    Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ResolvedCredential, ServiceTokens,
+    Upstreams,
 };
 use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
 use core_http::{IncomingBody, ServeOptions};
@@ -19,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::captured;
-use super::world::{API_KEY, FakeIam, SESSION, api_key_identity, config, owner, resolves_to};
+use super::world::{API_KEY, FakeIam, KEY, SESSION, api_key_identity, config, owner, resolves_to};
 use crate::world::server::{Server, options, status};
 use crate::world::{SERVICE_KEY, manual_clock};
 
@@ -102,15 +103,16 @@ async fn record(
 }
 
 pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
-    gateway_with(config(), address)
+    gateway_with(address, config())
 }
 
-/// Returns a gateway with this configuration in front of a service at this address.
-pub(super) fn gateway_with(config: GatewayConfig, address: SocketAddr) -> Gateway {
+/// Returns a gateway with this configuration in front of the service at an address.
+pub(super) fn gateway_with(address: SocketAddr, config: GatewayConfig) -> Gateway {
     captured::start();
     let iam = FakeIam::default();
     iam.reply_to(SESSION, resolves_to(owner()));
     iam.reply_to(API_KEY, resolves_to(api_key_identity(600)));
+    iam.reply_to(ODD_SESSION, resolves_to(odd_owner()));
     let issuer = crate::world::World::new();
     let tokens = ServiceTokens::new(
         InProcess::service(issuer.iam.0),
@@ -135,6 +137,24 @@ pub(super) fn gateway_with(config: GatewayConfig, address: SocketAddr) -> Gatewa
     Gateway::new(config, ports).unwrap()
 }
 
+/// A session whose identity contains text that is no header value.
+const ODD_SESSION: &str = "a-session-with-an-odd-identity";
+
+fn odd_owner() -> ResolvedCredential {
+    let mut caller = crate::world::owner("p-1");
+    if let Caller::User {
+        membership: Some(membership),
+        ..
+    } = &mut caller
+    {
+        membership.permissions = PermissionSet::new(["entity:read\r\nX-Core-Operator: true"]);
+    }
+    ResolvedCredential {
+        caller: Arc::new(caller),
+        ..owner()
+    }
+}
+
 pub(super) fn session_request_text(line: &str, lines: &str, body: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {SESSION}\r\n{lines}\r\n{body}")
 }
@@ -142,7 +162,7 @@ pub(super) fn session_request_text(line: &str, lines: &str, body: &str) -> Strin
 const CLOSE: &str = "Connection: close\r\n";
 
 #[tokio::test]
-async fn an_http_service_gets_identity_headers_only_from_the_gateway() {
+async fn line_30_an_http_service_gets_identity_headers_only_from_the_gateway() {
     let remote = Remote::new().await;
     let forged = "X-Core-User-Id: forged\r\nX_Core_User_Id: forged\r\nCookie: a=b\r\n";
     let lines = format!("{forged}Transfer-Encoding: chunked\r\n{CLOSE}");
@@ -183,6 +203,41 @@ async fn an_http_service_gets_identity_headers_only_from_the_gateway() {
     assert_eq!(said, expected);
 }
 
+#[tokio::test]
+async fn line_30_the_service_key_has_no_identity_headers_and_is_not_forwarded() {
+    let remote = Remote::new().await;
+    let forged = "X-Core-User-Id: forged\r\nX_Core_Role: owner\r\nX-Core-Platform-Id: p-1\r\n";
+    let request = format!(
+        "GET /api/v1/platforms/p-1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n{forged}{CLOSE}\r\n"
+    );
+    let answer = remote.gateway.send_raw(&request).await;
+    assert_eq!(status(&answer), "200", "{answer}");
+    let seen = &remote.received_requests()[0];
+    for name in [
+        "x-core-user-id",
+        "x-core-role",
+        "x-core-platform-id",
+        "x-core-api-key-id",
+        "x-core-operator",
+        "x_core_role",
+    ] {
+        assert_eq!(seen.header(name), "", "{name}");
+    }
+    assert!(!seen.header("authorization").contains(KEY));
+}
+
+#[tokio::test]
+async fn line_31_an_identity_that_is_no_header_value_is_502_and_not_sent() {
+    let remote = Remote::new().await;
+    let request = format!(
+        "GET /api/v1/platforms/p-1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ODD_SESSION}\r\n{CLOSE}\r\n"
+    );
+    let answer = remote.gateway.send_raw(&request).await;
+    assert_eq!(status(&answer), "502", "{answer}");
+    assert!(answer.contains("UPSTREAM_ERROR"), "{answer}");
+    assert!(remote.received_requests().is_empty());
+}
+
 /// Returns the claims of a service token, without verifying it.
 fn claims_of(token: &str) -> serde_json::Value {
     use base64::Engine;
@@ -212,7 +267,7 @@ async fn an_http_service_gets_the_identity_of_the_calling_api_key() {
 }
 
 #[tokio::test]
-async fn iam_over_http_gets_the_clients_session_and_a_service_token() {
+async fn line_33_iam_over_http_gets_the_clients_session_and_a_service_token() {
     let remote = Remote::new().await;
     let lines = format!("X-Core-Service-Key: forged\r\n{CLOSE}");
     let line = "GET /api/v1/iam/api/auth/get-session";
@@ -250,7 +305,7 @@ async fn an_upload_to_an_http_service_that_pauses_too_long_is_400() {
 }
 
 #[tokio::test]
-async fn a_body_that_ends_before_its_length_is_never_completed() {
+async fn line_43_a_body_that_ends_before_its_length_is_never_completed() {
     let remote = Remote::new().await;
     let mut client = remote.gateway.connect().await;
     let lines = "Content-Length: 100\r\n";
@@ -265,7 +320,7 @@ async fn a_body_that_ends_before_its_length_is_never_completed() {
 }
 
 #[tokio::test]
-async fn head_over_http_has_a_content_length_and_no_body() {
+async fn line_34_head_over_http_has_a_content_length_and_no_body() {
     let remote = Remote::new().await;
     for path in ["/api/v1/platforms", "/api/v1/nothing"] {
         let answer = remote.send(&format!("HEAD {path}"), CLOSE, "").await;
@@ -300,7 +355,7 @@ async fn a_service_that_cannot_be_reached_or_disconnects_is_502() {
 }
 
 #[test]
-fn an_upstream_address_is_plain_http_without_a_path() {
+fn line_56_an_upstream_address_is_plain_http_without_a_path_and_its_error_shows_no_password() {
     for bad in [
         "",
         "127.0.0.1:80",
@@ -308,8 +363,12 @@ fn an_upstream_address_is_plain_http_without_a_path() {
         "http://a/path",
         "http://",
         "http://a?x",
+        "http://ada:open-sesame@a",
+        "https://ada:open-sesame@a",
+        "http://ada:open-sesame@a:port",
     ] {
-        assert!(HttpUpstream::new(bad).is_err(), "{bad}");
+        let refused = HttpUpstream::new(bad).unwrap_err().to_string();
+        assert!(!refused.contains("sesame"), "{refused}");
     }
     for good in ["http://127.0.0.1:8082", "http://registry.internal"] {
         assert!(HttpUpstream::new(good).is_ok(), "{good}");

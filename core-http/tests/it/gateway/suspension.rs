@@ -16,7 +16,7 @@ fn suspended_world() -> World {
 }
 
 #[tokio::test]
-async fn a_suspended_platforms_sessions_and_keys_get_451_on_every_route() {
+async fn line_26_a_suspended_platforms_sessions_and_keys_get_451_on_every_route() {
     let world = suspended_world();
     for path in [
         "/api/v1/platforms/p-1",
@@ -38,7 +38,7 @@ async fn a_suspended_platforms_sessions_and_keys_get_451_on_every_route() {
 }
 
 #[tokio::test]
-async fn the_service_key_is_never_suspended() {
+async fn line_26_the_service_key_is_never_suspended() {
     let world = suspended_world();
     let request =
         anonymous("/api/v1/platforms/p-1").header("authorization", &format!("Bearer {KEY}"));

@@ -356,7 +356,7 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn every_spelling_of_a_documented_route_reaches_the_same_endpoint() {
+fn line_39_every_spelling_of_a_documented_route_reaches_the_same_endpoint() {
     for (name, service) in services(&World::new()) {
         for endpoint in documented_endpoints(name) {
             if endpoint["wildcard"] == true {

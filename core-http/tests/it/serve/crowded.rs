@@ -224,3 +224,29 @@ async fn a_trusted_proxy_has_no_limit_per_address() {
         assert_eq!(client.answer().await, "200 fine");
     }
 }
+
+#[tokio::test]
+async fn line_02_a_refused_connection_gets_the_security_headers_and_the_envelope() {
+    let held = BlockingService::new();
+    let server = held.server(limited_to(1, 100)).await;
+    let mut active = server.connect().await;
+    held.begin(&mut active, "/held").await;
+    let answer = server.send_raw(&get("/")).await;
+    for line in [
+        "x-content-type-options: nosniff",
+        "x-frame-options: DENY",
+        "referrer-policy: no-referrer",
+        "content-type: application/json",
+        "retry-after: 1",
+        "x-request-id: connection-1",
+        "connection: close",
+    ] {
+        assert!(answer.contains(&format!("\r\n{line}\r\n")), "{answer}");
+    }
+    assert!(
+        answer.contains("\"requestId\":\"connection-1\""),
+        "{answer}"
+    );
+    held.release(1);
+    assert_eq!(active.answer().await, "200 fine");
+}

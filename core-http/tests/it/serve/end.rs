@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::world::server::{Client, Server, echo_length, get, options, status};
 
 #[tokio::test]
-async fn requests_that_outlast_the_drain_time_are_aborted() {
+async fn line_55_requests_that_outlast_the_drain_time_are_aborted() {
     let entered = Arc::new(Notify::new());
     let inside = Arc::clone(&entered);
     let service = service_fn(move |request: Request<IncomingBody>| {
@@ -43,7 +43,7 @@ async fn requests_that_outlast_the_drain_time_are_aborted() {
 }
 
 #[tokio::test]
-async fn a_shutdown_finishes_running_requests_and_accepts_no_new_ones() {
+async fn line_55_a_shutdown_finishes_running_requests_and_accepts_no_new_ones() {
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (inside, may_leave) = (Arc::clone(&entered), Arc::clone(&leave));
     let service = service_fn(move |request: Request<IncomingBody>| {
@@ -68,7 +68,7 @@ async fn a_shutdown_finishes_running_requests_and_accepts_no_new_ones() {
 }
 
 #[tokio::test]
-async fn readiness_fails_first_while_the_listener_still_serves() {
+async fn line_55_readiness_fails_first_while_the_listener_still_serves() {
     let world = World::new();
     let options = ServeOptions {
         drain_delay: Duration::from_secs(24 * 60 * 60),
@@ -96,7 +96,7 @@ async fn readiness_fails_first_while_the_listener_still_serves() {
 }
 
 #[tokio::test]
-async fn after_the_drain_delay_the_listener_accepts_no_connections() {
+async fn line_55_after_the_drain_delay_the_listener_accepts_no_connections() {
     let options = ServeOptions {
         drain_delay: Duration::from_millis(50),
         ..options()
@@ -114,4 +114,12 @@ async fn raw(address: std::net::SocketAddr, bytes: &str) -> String {
     let bytes = bytes.replace("Host: a\r\n", "Host: a\r\nConnection: close\r\n");
     client.write(&bytes).await;
     client.read_to_close().await
+}
+
+#[test]
+fn line_55_by_default_requests_have_25_seconds_to_end() {
+    let options = ServeOptions::default();
+    assert_eq!(options.drain, Duration::from_secs(25));
+    // The delay is zero unless configured, so that a server in a terminal stops at once.
+    assert_eq!(options.drain_delay, Duration::ZERO);
 }

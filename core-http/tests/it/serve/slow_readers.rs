@@ -39,7 +39,7 @@ fn large(pieces: usize, dropped: DropNotifier) -> Body {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_is_disconnected_while_others_are_served() {
+async fn line_46_a_client_that_never_reads_is_disconnected_while_others_are_served() {
     let options = ServeOptions {
         write_idle_timeout: SHORT,
         ..options()
@@ -66,7 +66,7 @@ async fn a_client_that_never_reads_is_disconnected_while_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_slowly_gets_its_complete_response() {
+async fn line_49_a_client_that_reads_slowly_gets_its_complete_response() {
     let options = ServeOptions {
         write_idle_timeout: SHORT * 8,
         ..options()
@@ -96,7 +96,7 @@ async fn a_client_that_reads_slowly_gets_its_complete_response() {
 }
 
 #[tokio::test]
-async fn a_stream_that_pauses_is_not_aborted() {
+async fn line_49_a_stream_that_pauses_is_not_aborted() {
     let options = ServeOptions {
         header_timeout: SHORT,
         keep_alive_timeout: SHORT,

@@ -24,7 +24,7 @@ async fn trickle(mut client: Client, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_with_an_incomplete_head_is_closed_while_others_are_served() {
+async fn line_44_a_connection_with_an_incomplete_head_is_closed_while_others_are_served() {
     let options = ServeOptions {
         header_timeout: SHORT,
         ..options()
@@ -43,7 +43,7 @@ async fn a_connection_with_an_incomplete_head_is_closed_while_others_are_served(
 }
 
 #[tokio::test]
-async fn a_second_head_has_the_same_timeout_from_its_first_byte() {
+async fn line_44_a_second_head_has_the_same_timeout_from_its_first_byte() {
     let options = ServeOptions {
         header_timeout: SHORT,
         ..options()
@@ -70,7 +70,7 @@ async fn a_connection_may_be_idle_longer_than_the_header_timeout() {
 }
 
 #[tokio::test]
-async fn a_connection_without_another_request_is_closed_after_the_keep_alive_timeout() {
+async fn line_49_a_connection_without_another_request_is_closed_after_the_keep_alive_timeout() {
     let options = ServeOptions {
         keep_alive_timeout: SHORT,
         ..options()

@@ -74,7 +74,7 @@ async fn a_connection_is_reused_after_a_small_unread_body() {
 }
 
 #[tokio::test]
-async fn a_large_unread_body_gets_a_response_and_closes_the_connection() {
+async fn line_43_a_large_unread_body_gets_a_response_and_closes_the_connection() {
     let (server, _) = server().await;
     // More than the socket buffers hold, so that the client is still writing when the response arrives.
     let large = "x".repeat(16_000_000);
@@ -96,7 +96,7 @@ async fn a_missing_body_delays_a_response_by_seconds_and_closes_the_connection()
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_100_continue_gets_the_response_instead() {
+async fn line_47_a_client_that_waits_for_100_continue_gets_the_response_instead() {
     let (server, _) = server().await;
     let lines = "Content-Length: 2\r\nExpect: 100-continue\r\n";
     assert!(closes(&server.send_raw(&head("/none", lines)).await));
