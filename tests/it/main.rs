@@ -23,6 +23,8 @@ mod imports;
 mod jobs;
 mod mails;
 mod nodes;
+#[cfg(unix)]
+mod notices;
 mod plan_versions;
 mod registry_jobs;
 mod renewals;

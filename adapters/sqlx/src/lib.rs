@@ -26,7 +26,7 @@
 //! - **Tests of connections.** `test_before_acquire(false)` saves a round trip for each unit of work. A connection that
 //!   was lost while idle is detected by the first statement and replaced.
 //! - **Proxies.** A proxy that assigns a connection to each transaction (PgBouncer in transaction mode) must support
-//!   prepared statements. Hints do not work through it; workers then poll.
+//!   prepared statements. Hints and notices do not arrive through it; workers then poll, and caches expire.
 //!
 //! # Cancellation
 //! A unit of work can be dropped at any point. Its connection returns to the pool only after its transaction is rolled
@@ -50,6 +50,8 @@ mod enlist;
 mod error;
 mod hints;
 mod lease;
+mod listener;
+mod notices;
 mod schema;
 mod unit;
 mod values;
@@ -65,6 +67,7 @@ use core_storage::{CheckedTx, RecordStore, RowStore, RowTx, Table};
 pub use config::SqlxConfig;
 pub use enlist::{HostWork, enlist};
 pub use hints::Hints;
+pub use notices::PoolNotices;
 // The version of sqlx whose pool the store accepts.
 pub use sqlx;
 

@@ -1,9 +1,10 @@
-//! Notifies the other parts of this process after a commit, according to the effects of the commit.
+//! Notifies the other parts of this process after a commit, according to the effects of the commit, and then the other
+//! processes.
 
 use std::sync::{Arc, OnceLock};
 
-use core_domain::kernel::{Effect, Effects, PlatformId};
-use core_domain::port::{CommitListener, DetachedCommit};
+use core_domain::kernel::{Effect, Effects, Notice, PlatformId};
+use core_domain::port::{CommitListener, DetachedCommit, Notices};
 use core_http::gateway::Invalidate;
 use core_http::kernel::{AccessSignal, JobSignal, SealSignal};
 use tokio::runtime::Handle;
@@ -16,8 +17,9 @@ use crate::worker::WorkerWake;
 /// Reacts to the effects of commits in this process. Wakes the worker when a job is ready. Wakes the relays and the
 /// webhook dispatcher when a message, a mail or a webhook message is queued. Wakes the sealer when an audit entry is
 /// written, the readers of the change feed when entries are sealed, and the event streams of a job when it has new
-/// events. It also drops what the gateway has cached about the sessions, API keys and platforms that changed. A sign-out
-/// or suspension therefore applies from the next request on, and ends open event streams.
+/// events. It also drops what the gateway has cached about the sessions, API keys and platforms that changed. A
+/// sign-out or suspension therefore applies from the next request on, and ends open event streams. Finally it sends the
+/// effects to the other processes of the installation, which react to them in the same way.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     /// The runtime that completes commits whose callers were dropped; `None` if the suite was built outside a runtime.
@@ -30,6 +32,8 @@ pub(crate) struct AfterCommit {
     job_signal: JobSignal,
     access_signal: AccessSignal,
     webhooks: Arc<Notify>,
+    /// The channel to the other processes; `None` if there are none, or if they are not notified.
+    notices: Option<Arc<dyn Notices>>,
     /// Set once the gateway exists, which is built from services that hold this value.
     gateway: OnceLock<Invalidate>,
     /// Set once the store is open.
@@ -38,7 +42,7 @@ pub(crate) struct AfterCommit {
 }
 
 impl AfterCommit {
-    pub(crate) fn new(worker: WorkerWake) -> Self {
+    pub(crate) fn new(worker: WorkerWake, notices: Option<Arc<dyn Notices>>) -> Self {
         Self {
             runtime: Handle::try_current().ok(),
             worker,
@@ -49,6 +53,7 @@ impl AfterCommit {
             job_signal: JobSignal::default(),
             access_signal: AccessSignal::default(),
             webhooks: Arc::default(),
+            notices,
             gateway: OnceLock::new(),
             #[cfg(feature = "local")]
             suspensions: OnceLock::new(),
@@ -114,45 +119,67 @@ impl AfterCommit {
 
     fn access_changed(&self, effect: &Effect, void: impl FnOnce(&Invalidate)) {
         self.access_signal.notify(effect);
+        self.void(void);
+    }
+
+    fn void(&self, void: impl FnOnce(&Invalidate)) {
         if let Some(gateway) = self.gateway.get() {
             void(gateway);
+        }
+    }
+
+    /// Reacts to a notice of another process as to a commit of this one, but does not send it again.
+    pub(crate) fn on_notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Effect(effect) => self.react_to(effect),
+            Notice::Missed => self.react_to_everything(),
+        }
+    }
+
+    /// Treats everything as changed that other processes can change, after their notices were lost.
+    fn react_to_everything(&self) {
+        self.suspension_changed(None);
+        self.access_signal.notify_all();
+        self.void(Invalidate::all);
+        self.job_signal.notify_all();
+        self.seal_signal.notify();
+    }
+
+    /// Notifies the parts of this process that an effect concerns.
+    fn react_to(&self, effect: &Effect) {
+        match effect {
+            Effect::JobReady => self.worker.wake(),
+            Effect::JobProgressed(job) => self.job_signal.notify(job),
+            Effect::MessageQueued => self.relay.notify_one(),
+            Effect::MailQueued => self.mail_relay.notify_one(),
+            Effect::AuditWritten => self.sealer.notify_one(),
+            Effect::AuditSealed => self.seal_signal.notify(),
+            Effect::WebhookQueued => self.webhooks.notify_one(),
+            Effect::SessionChanged(id) => {
+                self.access_changed(effect, |gateway| gateway.session(id))
+            }
+            Effect::ApiKeyChanged(id) => self.access_changed(effect, |gateway| gateway.api_key(id)),
+            Effect::PlatformAccessChanged(id) => {
+                self.suspension_changed(Some(id));
+                self.access_changed(effect, |gateway| gateway.platform(id));
+            }
+            Effect::UserAccessChanged(id) => {
+                self.access_changed(effect, |gateway| gateway.user(id))
+            }
+            Effect::OrganizationAccessChanged(id) => {
+                self.access_changed(effect, |gateway| gateway.organization(id));
+            }
+            // An unknown effect may affect every caller.
+            _ => self.react_to_everything(),
         }
     }
 }
 
 impl CommitListener for AfterCommit {
     fn on_committed(&self, effects: &Effects) {
-        for effect in effects.iter() {
-            match effect {
-                Effect::JobReady => self.worker.wake(),
-                Effect::JobProgressed(job) => self.job_signal.notify(job),
-                Effect::MessageQueued => self.relay.notify_one(),
-                Effect::MailQueued => self.mail_relay.notify_one(),
-                Effect::AuditWritten => self.sealer.notify_one(),
-                Effect::AuditSealed => self.seal_signal.notify(),
-                Effect::WebhookQueued => self.webhooks.notify_one(),
-                Effect::SessionChanged(id) => {
-                    self.access_changed(effect, |gateway| gateway.session(id))
-                }
-                Effect::ApiKeyChanged(id) => {
-                    self.access_changed(effect, |gateway| gateway.api_key(id))
-                }
-                Effect::PlatformAccessChanged(id) => {
-                    self.suspension_changed(Some(id));
-                    self.access_changed(effect, |gateway| gateway.platform(id));
-                }
-                Effect::UserAccessChanged(id) => {
-                    self.access_changed(effect, |gateway| gateway.user(id))
-                }
-                Effect::OrganizationAccessChanged(id) => {
-                    self.access_changed(effect, |gateway| gateway.organization(id));
-                }
-                // An unknown effect may affect every caller.
-                _ => {
-                    self.suspension_changed(None);
-                    self.access_changed(effect, Invalidate::all);
-                }
-            }
+        effects.iter().for_each(|effect| self.react_to(effect));
+        if let Some(notices) = &self.notices {
+            notices.publish(effects);
         }
     }
 
@@ -299,7 +326,7 @@ mod tests {
         ];
         for (effects, wakes_worker, wakes_relay, voided) in table {
             let worker = WorkerWake::default();
-            let listener = AfterCommit::new(worker.clone());
+            let listener = AfterCommit::new(worker.clone(), None);
             let iam = Arc::new(Iam::default());
             let gateway = gateway(&iam);
             listener.set_gateway(gateway.invalidate());
@@ -332,6 +359,44 @@ mod tests {
         }
     }
 
+    /// A channel that records what is sent.
+    #[derive(Debug, Default)]
+    struct Channel(Mutex<Vec<Effects>>);
+
+    #[async_trait]
+    impl Notices for Channel {
+        fn publish(&self, effects: &Effects) {
+            self.0.lock().unwrap().push(effects.clone());
+        }
+
+        async fn receive(&self) -> Notice {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_notice_has_the_effect_of_a_commit_and_is_not_sent_again() {
+        let channel = Arc::new(Channel::default());
+        let listener = AfterCommit::new(WorkerWake::default(), Some(channel.clone()));
+        let iam = Arc::new(Iam::default());
+        let gateway = gateway(&iam);
+        listener.set_gateway(gateway.invalidate());
+        assert_eq!(asked_about(&gateway, &iam).await, TOKENS);
+
+        let ended = Effect::SessionChanged(SessionId::parse("session-of-ada").unwrap());
+        let mut effects = Effects::default();
+        effects.add(ended.clone());
+        listener.on_committed(&effects);
+        assert_eq!(asked_about(&gateway, &iam).await, ["ada"]);
+        assert_eq!(*channel.0.lock().unwrap(), [effects.clone()]);
+
+        listener.on_notice(&Notice::Effect(ended));
+        assert_eq!(asked_about(&gateway, &iam).await, ["ada"]);
+        listener.on_notice(&Notice::Missed);
+        assert_eq!(asked_about(&gateway, &iam).await, TOKENS);
+        assert_eq!(*channel.0.lock().unwrap(), [effects]);
+    }
+
     #[cfg(feature = "local")]
     #[tokio::test]
     async fn a_suspending_commit_invalidates_the_cached_state_of_its_platform_alone() {
@@ -346,7 +411,7 @@ mod tests {
             .returning(move |_| Ok(*state.lock().unwrap()));
         let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
         let cache = Arc::new(SuspensionCache::new(Arc::new(source), clock));
-        let listener = AfterCommit::new(WorkerWake::default());
+        let listener = AfterCommit::new(WorkerWake::default(), None);
         listener.set_suspensions(Arc::clone(&cache));
         let [own, other] = ["p-1", "p-2"].map(|id| PlatformId::parse(id).unwrap());
         assert_eq!(cache.is_suspended(&own).await, Ok(false));

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use core_domain::gateway::Origins;
 use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
 use core_domain::port::{
-    AnnouncingStore, CommitListener, PasswordHasher, Payments, SiteArchives, Store, transact,
+    AnnouncingStore, CommitListener, PasswordHasher, Payments, RateLimiter, SiteArchives, Store,
+    transact,
 };
 use core_domain::use_case::billing::advance_job::register_kinds as register_billing;
 use core_domain::use_case::billing::clock::BillingClock;
@@ -21,7 +22,7 @@ use core_http::gateway::{
 };
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
-    App, InFlight, MemoryRateLimiter, OpenStreams, Service, ServiceKey, ServiceOptions, StoreCheck,
+    App, InFlight, OpenStreams, Service, ServiceKey, ServiceOptions, StoreCheck,
 };
 use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
@@ -36,6 +37,7 @@ use crate::infrastructure::{check_account, check_sites};
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
+use crate::nodes::{Nodes, check_redis, start_receiver};
 use crate::open::OpenOptions;
 use crate::passkeys::passkeys;
 use crate::payments::{PaymentProviders, check_payments};
@@ -85,7 +87,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let sole_user = builder.store.is_exclusive();
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
-    let after_commit = Arc::new(AfterCommit::new(wake.clone()));
+    let nodes = Nodes::of(&builder, open_options.clone()).await?;
+    let after_commit = Arc::new(AfterCommit::new(wake.clone(), nodes.notices.clone()));
     let store = open_store(&builder, open_options, &after_commit).await?;
     let meter = Arc::new(GatewayMeter::default());
     let provider = Provider::of(&builder, &folder.path, &store, &after_commit, &meter).await?;
@@ -101,7 +104,15 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         ..billing.as_ref().clone()
     });
     let kinds = register_billing(kinds, &background_billing, &builder.entropy)?;
-    let app = app(&builder, &secret, &store, &provider, kinds, &after_commit)?;
+    let app = app(
+        &builder,
+        &secret,
+        &store,
+        &provider,
+        kinds,
+        &after_commit,
+        nodes.limiter,
+    )?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(
         &app,
@@ -121,6 +132,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         remote.as_ref(),
     )?;
     after_commit.set_gateway(gateway.invalidate());
+    let notices = nodes.notices;
+    let notices = notices.map(|notices| start_receiver(notices, Arc::clone(&after_commit)));
     let worker_options = WorkerOptions {
         sole_user,
         ..builder.settings.worker
@@ -217,6 +230,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         accounting,
         plans,
         gateway_usage: reporter.start(),
+        notices,
         _temporary: folder.temporary,
     })
 }
@@ -309,6 +323,7 @@ fn app(
     provider: &Provider,
     kinds: Kinds,
     after_commit: &AfterCommit,
+    limiter: Arc<dyn RateLimiter>,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {
@@ -318,7 +333,7 @@ fn app(
         kinds: Arc::new(kinds),
         hasher: hasher(builder),
         blobs: Arc::clone(&provider.blobs),
-        limiter: Arc::new(MemoryRateLimiter::new()),
+        limiter,
         service_key: service_key(builder)?,
         issuer: builder.iam_url.clone(),
         cipher: Cipher::new(encryption_key(builder, secret), Arc::clone(entropy)),
@@ -380,6 +395,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     check_mailer(builder)?;
     check_account(builder)?;
     check_payments(builder)?;
+    check_redis(builder)?;
     check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use core_domain::kernel::{Clock, Entropy, Secret, SuiteService};
 use core_domain::port::{
-    Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, Payments,
-    SiteArchives, Store, TaxCalculator, WebhookSender,
+    Blobs, DnsResolver, Infrastructure, Mailer, Notices, Outlet, Passkeys, PasswordHasher,
+    Payments, RateLimiter, SiteArchives, Store, TaxCalculator, WebhookSender,
 };
 use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
@@ -44,6 +44,11 @@ pub struct SuiteBuilder {
     #[cfg(feature = "stripe")]
     pub(crate) stripe: Option<crate::StripeAccount>,
     pub(crate) dns_resolver: Option<Arc<dyn DnsResolver>>,
+    pub(crate) rate_limiter: Option<Arc<dyn RateLimiter>>,
+    pub(crate) notices: Option<Arc<dyn Notices>>,
+    /// The URL of the Redis server.
+    #[cfg(feature = "redis")]
+    pub(crate) redis: Option<Secret>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) master_key: Option<MasterKey>,
     pub(crate) service_key: Option<Secret>,
@@ -92,6 +97,10 @@ impl Default for SuiteBuilder {
             #[cfg(feature = "stripe")]
             stripe: None,
             dns_resolver: None,
+            rate_limiter: None,
+            notices: None,
+            #[cfg(feature = "redis")]
+            redis: None,
             secret: None,
             master_key: None,
             service_key: None,
@@ -307,6 +316,33 @@ impl SuiteBuilder {
     #[must_use]
     pub fn dns_resolver(mut self, resolver: Arc<dyn DnsResolver>) -> Self {
         self.dns_resolver = Some(resolver);
+        self
+    }
+
+    /// Shares rate limits, failed sign-ins and notices with the other nodes through a Redis server (feature `redis`):
+    /// `redis://user:password@host:6379/0`, or `rediss://` for TLS. The options are in `settings.redis`. While Redis cannot
+    /// be reached, each node counts in its memory. On a store that no other process can use, Redis only counts.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub fn redis(mut self, url: impl Into<String>) -> Self {
+        self.redis = Some(Secret::new(url));
+        self
+    }
+
+    /// Sets the counter of requests and failed sign-ins. While it fails, requests are counted in the memory of this
+    /// process. Default: Redis, or else the memory of this process.
+    #[must_use]
+    pub fn rate_limiter(mut self, limiter: Arc<dyn RateLimiter>) -> Self {
+        self.rate_limiter = Some(limiter);
+        self
+    }
+
+    /// Sets the channel of notices between the nodes: a session that ends at one node then ends at once at the others.
+    /// Default: Redis, or else the Postgres database. With another store there are no notices, and a node detects changes
+    /// of others when its caches expire.
+    #[must_use]
+    pub fn notices(mut self, notices: Arc<dyn Notices>) -> Self {
+        self.notices = Some(notices);
         self
     }
 

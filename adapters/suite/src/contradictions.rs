@@ -110,6 +110,7 @@ impl SuiteBuilder {
         );
         provider(self, &mut found);
         stripe(self, &mut found);
+        redis(self, &mut found);
         #[cfg(feature = "local")]
         if self.is_local() {
             for (setting, problem) in self.settings.sites.shared_with(&self.iam_url) {
@@ -196,6 +197,29 @@ fn stripe(builder: &SuiteBuilder, found: &mut Contradictions) {
 
 #[cfg(not(feature = "stripe"))]
 fn stripe(_: &SuiteBuilder, _: &mut Contradictions) {}
+
+/// Finds a Redis server without other nodes, and options of Redis without a server.
+#[cfg(feature = "redis")]
+fn redis(builder: &SuiteBuilder, found: &mut Contradictions) {
+    let has_server = builder.redis.is_some();
+    found.warn(has_server && builder.store.is_exclusive(), "redis", || {
+        "only counts requests: the store has no other nodes that could be notified".to_owned()
+    });
+    let options = &builder.settings.redis;
+    found.warn(
+        !has_server && *options != core_redis::RedisOptions::default(),
+        "redis",
+        || "has no effect without a Redis server".to_owned(),
+    );
+    found.warn(
+        has_server && builder.rate_limiter.is_some() && builder.notices.is_some(),
+        "redis",
+        || "has no effect: the program has its own rate limiter and notices".to_owned(),
+    );
+}
+
+#[cfg(not(feature = "redis"))]
+fn redis(_: &SuiteBuilder, _: &mut Contradictions) {}
 
 /// Connections and streams: one client must not be able to use up all connections of a listener.
 fn connections(settings: &Settings, found: &mut Contradictions) {
@@ -606,6 +630,22 @@ mod tests {
         let builder = Suite::builder().postgres("postgres://core@localhost/core");
         let builder = builder.settings(|s| s.postgres.schema = Some("core".to_owned()));
         assert_eq!(found(builder), [""; 0]);
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_redis_server_without_other_nodes_and_options_without_a_server_are_reported() {
+        let found = |builder: SuiteBuilder| {
+            let found = builder.contradictions().into_iter();
+            found.map(|one| one.problem).collect::<Vec<_>>().join(" ")
+        };
+        let url = "redis://127.0.0.1:6379";
+        assert!(found(Suite::builder().redis(url)).contains("only counts"));
+        let postgres = Suite::builder().postgres("postgres://core@localhost/core");
+        assert_eq!(found(postgres.clone().redis(url)), "");
+        let prefix = |s: &mut Settings| s.redis.key_prefix = "other:".to_owned();
+        assert_eq!(found(postgres.clone().redis(url).settings(prefix)), "");
+        assert!(found(postgres.settings(prefix)).contains("without a Redis server"));
     }
 
     #[cfg(feature = "sqlx")]

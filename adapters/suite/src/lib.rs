@@ -19,7 +19,8 @@
 //! Implement the port (`core_domain::port`) and set it on the builder: [`SuiteBuilder::store`],
 //! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`],
 //! [`SuiteBuilder::mailer`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`],
-//! [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::clock`], [`SuiteBuilder::entropy`]. The ports and services are
+//! [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::rate_limiter`], [`SuiteBuilder::notices`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::entropy`]. The ports and services are
 //! connected in `assemble.rs`.
 //!
 //! # Features
@@ -33,6 +34,7 @@
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
 //! | `stripe` | the payment provider that charges invoices in a Stripe account |
+//! | `redis` | sharing rate limits and notices between nodes through a Redis server |
 //! | `docs` | the API reference at `/docs`, in the gateway and in every service; 2 MB of files |
 //! | `dns` | looking up the DNS records of custom domains; without it domains are not verified |
 //! | `webhooks` | sending webhooks over HTTP; without it webhooks cannot be delivered |
@@ -81,6 +83,7 @@ pub mod jobs;
 mod mail_options;
 mod mail_relay;
 mod mailer;
+mod nodes;
 mod open;
 mod open_accounting;
 mod open_plans;
@@ -143,6 +146,8 @@ pub use core_local::run_worker_host;
 pub use core_local::{
     BindingLimits, LogOptions, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
 };
+#[cfg(feature = "redis")]
+pub use core_redis::{RedisConfig, RedisOptions};
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "sqlx")]

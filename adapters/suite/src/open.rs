@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Clock, duration_text};
-use core_domain::port::Store;
+use core_domain::kernel::{Clock, ProcessName, duration_text};
+use core_domain::port::{Notices, Store};
 #[cfg(feature = "sqlite")]
 use core_storage::RowStore;
 use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
@@ -195,6 +195,25 @@ impl StoreChoice {
         }
     }
 
+    /// Opens the channel of notices that the store provides; `None` if it has none. `process` returns the random name of
+    /// this process.
+    pub(crate) fn notices(
+        &self,
+        options: OpenOptions,
+        process: impl FnOnce() -> ProcessName,
+    ) -> Result<Option<Arc<dyn Notices>>, SuiteError> {
+        match self {
+            Self::Postgres(url) => postgres_notices(url.clone(), options, process()),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(pool) => {
+                let schema = options.postgres.schema;
+                let notices = core_sqlx::PoolNotices::open(pool, schema, process())?;
+                Ok(Some(Arc::new(notices)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Opens the store. Postgres uses the database's clock unless a clock is set.
     pub(crate) async fn open(self, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
         match self {
@@ -360,6 +379,26 @@ fn postgres_wake(url: String, options: OpenOptions) -> Result<WorkerWake, SuiteE
 #[cfg(not(feature = "postgres"))]
 fn postgres_wake(_: String, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
     Ok(WorkerWake::default())
+}
+
+#[cfg(feature = "postgres")]
+fn postgres_notices(
+    url: String,
+    options: OpenOptions,
+    process: ProcessName,
+) -> Result<Option<Arc<dyn Notices>>, SuiteError> {
+    let config = postgres_config(url, options);
+    let notices = core_storage::postgres::PostgresNotices::open(&config, process)?;
+    Ok(Some(Arc::new(notices)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres_notices(
+    _: String,
+    _: OpenOptions,
+    _: ProcessName,
+) -> Result<Option<Arc<dyn Notices>>, SuiteError> {
+    Ok(None)
 }
 
 #[cfg(feature = "postgres")]

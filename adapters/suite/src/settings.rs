@@ -62,6 +62,9 @@ pub struct Settings {
     /// Options of the Cloudflare provider (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
+    /// Options of the Redis server that nodes share (feature `redis`).
+    #[cfg(feature = "redis")]
+    pub redis: core_redis::RedisOptions,
     /// Options of the Stripe provider (feature `stripe`).
     #[cfg(feature = "stripe")]
     pub stripe: crate::StripeOptions,
@@ -96,6 +99,8 @@ impl Settings {
         self.billing.check()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
+        #[cfg(feature = "redis")]
+        self.redis.check().map_err(refused_by_redis)?;
         #[cfg(feature = "stripe")]
         self.stripe.check().map_err(refused_by_stripe)?;
         let uploads = &self.cli.uploads;
@@ -256,6 +261,15 @@ pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> Conf
     ConfigError {
         setting: error.setting,
         problem: error.problem.to_owned(),
+    }
+}
+
+/// Converts the error of the URL or an option of Redis.
+#[cfg(feature = "redis")]
+pub(crate) fn refused_by_redis(error: core_redis::OptionError) -> ConfigError {
+    ConfigError {
+        setting: error.setting,
+        problem: error.problem,
     }
 }
 

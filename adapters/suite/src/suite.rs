@@ -44,6 +44,8 @@ pub struct Suite {
     pub(crate) accounting: Accounting,
     pub(crate) plans: Plans,
     pub(crate) gateway_usage: BackgroundTask,
+    /// Receives the notices of other processes; `None` without a channel.
+    pub(crate) notices: Option<BackgroundTask>,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -162,6 +164,9 @@ impl Suite {
         // The last steps and requests may have written audit entries.
         self.sealer.stop().await;
         self.sweeper.stop().await;
+        if let Some(notices) = self.notices {
+            notices.stop().await;
+        }
         #[cfg(feature = "local")]
         if let Some(local) = self.local {
             local.stop_workers().await;

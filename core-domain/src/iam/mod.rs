@@ -55,7 +55,9 @@ pub use session::{
     PROOF_FRESHNESS, ProofMethod, ProofStrength, SESSION_LIFETIME, Session, SessionQuery,
     SessionValidity,
 };
-pub use sign_in_delay::{AttemptRefusal, FAILURE_RETENTION, FailedAttempts, sign_in_delay};
+pub use sign_in_delay::{
+    AttemptRefusal, FAILURE_RETENTION, FailedAttempts, sign_in_delay, sign_in_delays,
+};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery, SuspensionSource};
 pub use totp::{TotpCode, TotpSecret};
 pub use two_factor::{

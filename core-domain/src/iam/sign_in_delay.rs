@@ -25,6 +25,16 @@ pub fn sign_in_delay(failures: u32) -> Duration {
     Duration::from_secs(seconds).min(MAX_DELAY)
 }
 
+/// Returns the delays of [`sign_in_delay`] after 0, 1, 2 and more failures, up to the first one that is the maximum. More
+/// failures have the last delay. Counters outside of this process use the list.
+#[must_use]
+pub fn sign_in_delays() -> Vec<Duration> {
+    let growing = (0..)
+        .map(sign_in_delay)
+        .take_while(|delay| *delay < MAX_DELAY);
+    growing.chain([MAX_DELAY]).collect()
+}
+
 /// The failed attempts that delay further attempts. They are counted per account, per known browser of an account, or
 /// per session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,5 +124,10 @@ mod tests {
         assert_eq!([0, 4].map(seconds), [0, 0]);
         assert_eq!([5, 6, 7, 8].map(seconds), [1, 2, 4, 8]);
         assert_eq!([14, 15, 16, u32::MAX].map(seconds), [512, 900, 900, 900]);
+        let delays = sign_in_delays();
+        assert_eq!(delays.len(), 16);
+        for (failures, delay) in (0..).zip(&delays) {
+            assert_eq!(*delay, sign_in_delay(failures));
+        }
     }
 }

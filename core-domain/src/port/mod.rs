@@ -11,6 +11,7 @@ mod infrastructure;
 mod job_hints;
 mod logs;
 mod mail;
+mod notices;
 mod outlet;
 mod passkeys;
 mod password;
@@ -57,6 +58,7 @@ pub use infrastructure::{
 pub use job_hints::JobHints;
 pub use logs::{LogBatch, LogError, LogListener, LogQuery, LogReader, LogStart, ResourceLogs};
 pub use mail::{Mail, MailError, Mailbox, MailboxError, Mailer};
+pub use notices::{NoticeBuffer, Notices};
 pub use outlet::{Outlet, OutletError};
 pub use passkeys::{
     NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UsedPasskey,

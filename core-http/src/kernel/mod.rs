@@ -34,7 +34,7 @@ pub use crate::kernel::answer::reply::{Content, Reply};
 pub use crate::kernel::endpoint::definition::{Endpoint, Shape, with_tag};
 pub use admission::identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
 pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated};
-pub use admission::limiter::MemoryRateLimiter;
+pub use admission::limiter::{MemoryRateLimiter, SharedLimiter};
 pub(crate) use answer::asset::{JAVASCRIPT, Stylesheet, asset_reply, version_of};
 pub use answer::envelope::ErrorPages;
 pub(crate) use answer::envelope::error_body;

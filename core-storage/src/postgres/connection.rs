@@ -2,7 +2,7 @@
 //!
 //! Statements that do not depend on each other's results are sent together and answered in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub(super) struct Connection {
     tls: Tls,
     /// Maximum wait for a reply; `None` means no limit.
     answer_timeout: Option<Duration>,
+    /// The payloads of notifications that arrived before a reply.
+    notifications: VecDeque<String>,
 }
 
 /// The statements that the server has prepared, by the address of their text. The map holds each text, so no other text
@@ -81,12 +83,17 @@ impl PreparedStatements {
 struct Driver<'c> {
     io: &'c mut Io,
     answer_timeout: Option<Duration>,
+    notifications: &'c mut VecDeque<String>,
 }
 
 impl Driver<'_> {
     /// Runs `work`, which waits only for the connection, and moves bytes for it.
     async fn run<T>(self, work: impl Future<Output = Result<T, RunError>>) -> Result<T, RunError> {
-        let Self { io, answer_timeout } = self;
+        let Self {
+            io,
+            answer_timeout,
+            notifications,
+        } = self;
         let mut work = pin!(work);
         let driven = poll_fn(|cx| {
             loop {
@@ -94,6 +101,9 @@ impl Driver<'_> {
                     return Poll::Ready(done);
                 }
                 match io.poll_message(cx) {
+                    Poll::Ready(Some(Ok(AsyncMessage::Notification(notification)))) => {
+                        notifications.push_back(notification.payload().to_owned());
+                    }
                     // A notice from the server.
                     Poll::Ready(Some(Ok(_))) => {}
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
@@ -185,12 +195,16 @@ impl Connection {
             prepared: PreparedStatements::default(),
             tls: Tls::clone(&options.tls),
             answer_timeout: options.answer_timeout,
+            notifications: VecDeque::new(),
         })
     }
 
     fn parts(&mut self) -> (Driver<'_>, &Client, &mut PreparedStatements) {
-        let (io, answer_timeout) = (&mut self.io, self.answer_timeout);
-        let driver = Driver { io, answer_timeout };
+        let driver = Driver {
+            io: &mut self.io,
+            answer_timeout: self.answer_timeout,
+            notifications: &mut self.notifications,
+        };
         (driver, &self.client, &mut self.prepared)
     }
 
@@ -355,19 +369,26 @@ impl Connection {
         pin!(write).poll(&mut cx).is_pending()
     }
 
-    /// Waits for the next notification of a channel that the connection listens to. After a long silence it checks that
-    /// the server responds, and also returns, because a notification may have come with the reply.
-    pub(super) async fn wait_for_notification(&mut self) -> Result<(), RunError> {
-        match timeout(NOTIFICATION_CHECK_INTERVAL, self.next_notification()).await {
-            Ok(notified) => notified,
-            Err(_) => self.batch("").await,
+    /// Waits for the next notification of a channel that the connection listens to. Returns its payload. After a long
+    /// silence it checks that the server responds.
+    pub(super) async fn next_notification(&mut self) -> Result<String, RunError> {
+        loop {
+            if let Some(payload) = self.notifications.pop_front() {
+                return Ok(payload);
+            }
+            match timeout(NOTIFICATION_CHECK_INTERVAL, self.read_notification()).await {
+                Ok(payload) => return payload,
+                Err(_) => self.batch("").await?,
+            }
         }
     }
 
-    async fn next_notification(&mut self) -> Result<(), RunError> {
+    async fn read_notification(&mut self) -> Result<String, RunError> {
         loop {
             match poll_fn(|cx| self.io.poll_message(cx)).await {
-                Some(Ok(AsyncMessage::Notification(_))) => return Ok(()),
+                Some(Ok(AsyncMessage::Notification(notification))) => {
+                    return Ok(notification.payload().to_owned());
+                }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err(RunError::Closed),

@@ -11,11 +11,13 @@
 //! ended. If the statement takes longer, the server is asked to cancel it. There are never more connections than the
 //! pool allows.
 
+mod channel;
 mod config;
 mod connect;
 mod connection;
 mod error;
 mod hints;
+mod notices;
 mod options;
 mod pool;
 mod schema;
@@ -39,6 +41,7 @@ use crate::unit::RecordStore;
 
 pub use config::{Keepalive, PostgresConfig};
 pub use hints::Hints;
+pub use notices::PostgresNotices;
 
 pub use crate::sql::postgres::PostgresError;
 

@@ -31,6 +31,8 @@ mod postgres;
 mod postgres_dropped;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_failover;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_notices;
 #[cfg(all(feature = "conformance", feature = "postgres-tls"))]
 mod postgres_tls;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]

@@ -179,6 +179,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
             builder = builder.worker_host(command);
         }
     }
+    if let Some(url) = &options.redis_url {
+        builder = builder.redis(url);
+    }
     if let Some(url) = &options.smtp_url {
         builder = builder.smtp(url);
     }

@@ -47,7 +47,7 @@ async fn a_node_without_wake_ups_finds_jobs_by_polling() {
     let server = site.start(&["--set", "settings.worker.slots=0"]).await;
     let database = connect(&site.database).await;
     let listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-        WHERE datname = current_database() AND query LIKE 'LISTEN %'";
+        WHERE datname = current_database() AND query = 'LISTEN \"core_jobs\"'";
     let mut cut = 0;
     while cut < 2 {
         cut += database.query(listening, &[]).await.unwrap().len();

@@ -9,4 +9,5 @@
 mod conformance;
 mod dropped;
 mod hints;
+mod notices;
 mod world;

@@ -13,7 +13,7 @@
 //! | [`webhooks`] | signed messages about changes |
 //! | [`cloudflare`] | infrastructure in a Cloudflare account |
 //! | [`stores`] | memory, SQLite, Postgres, or a store of your own |
-//! | [`operations`] | configuration, signals, health, logs, backups |
+//! | [`operations`] | configuration, signals, many nodes, health, logs, backups |
 //! | [`security`] | the protections of an installation |
 //! | [`upgrading`] | new versions and migrations |
 //!

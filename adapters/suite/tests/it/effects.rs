@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use core_domain::kernel::{Effect, Effects, PlatformId};
-use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store};
-use core_domain::testing::{MemoryInfrastructure, MockOutlet};
+use async_trait::async_trait;
+use core_domain::kernel::{Effect, Effects, Notice, PlatformId};
+use core_domain::port::{AnnouncingStore, CommitListener, Mode, Notices, Store};
+use core_domain::testing::{MemoryInfrastructure, MockOutlet, SeededEntropy};
+use core_suite::SuiteBuilder;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::store::{Commits, LossyStore};
@@ -100,6 +103,63 @@ async fn line_25_a_platform_status_takes_effect_on_cached_sessions_at_once() {
             }
         }
     }
+}
+
+/// A channel of notices that records what is sent, and receives what a test sends.
+#[derive(Debug)]
+struct Channel {
+    sent: Mutex<Vec<Effects>>,
+    received: tokio::sync::Mutex<mpsc::UnboundedReceiver<Notice>>,
+}
+
+#[async_trait]
+impl Notices for Channel {
+    fn publish(&self, effects: &Effects) {
+        self.sent.lock().unwrap().push(effects.clone());
+    }
+
+    async fn receive(&self) -> Notice {
+        let notice = self.received.lock().await.recv().await;
+        notice.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn effects_are_sent_to_the_channel_of_the_builder_and_its_notices_void_caches() {
+    let (sender, received) = mpsc::unbounded_channel();
+    let channel = Arc::new(Channel {
+        sent: Mutex::default(),
+        received: tokio::sync::Mutex::new(received),
+    });
+    let store = LossyStore::new();
+    let node = |builder: SuiteBuilder, seed| {
+        let builder = builder.store(Arc::new(store.clone())).secret([7; 32]);
+        let builder = builder.entropy(Arc::new(SeededEntropy::new(seed)));
+        builder.settings(|s| s.gateway.session_cache = Duration::from_secs(5))
+    };
+    let world = World::with(|builder| node(builder, 1).notices(Arc::clone(&channel) as _)).await;
+    let token = world.signed_up().await;
+    let get = || world.call("GET", "/api/v1/platforms/none", &token, Value::Null);
+    let _ = get().await.expect(404);
+
+    // Another node with the same store signs the caller out.
+    let other = World::with(|builder| node(builder, 2)).await;
+    let request = json_body(request("POST", "/api/auth/sign-out", &token), &json!({}));
+    let _ = send(other.suite.iam(), request).await.expect(200);
+    let _ = get().await.expect(404);
+    sender.send(Notice::Missed).unwrap();
+    while get().await.status != 401 {
+        tokio::task::yield_now().await;
+    }
+
+    channel.sent.lock().unwrap().clear();
+    let platform = world.platform("shop").await;
+    let path = format!("/api/v1/platforms/{platform}/suspend");
+    let suspended = world.call("POST", &path, SERVICE_KEY, json!({ "reason": "late" }));
+    let _ = suspended.await.expect(200);
+    let suspended = Effect::PlatformAccessChanged(PlatformId::parse(&platform).unwrap());
+    let sent = channel.sent.lock().unwrap();
+    assert!(sent.iter().any(|effects| effects.contains(&suspended)));
 }
 
 /// A listener that records the effects after each commit, and those announced before it.

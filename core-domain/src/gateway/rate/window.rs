@@ -22,6 +22,19 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns the usage of a window that another counter stores: the time at which the window began, and the number of
+    /// requests that it has counted.
+    #[must_use]
+    pub fn of_window(
+        policy: &RatePolicy,
+        began: Timestamp,
+        used: u32,
+        is_allowed: bool,
+        now: Timestamp,
+    ) -> Self {
+        usage(&Window { began, used }, is_allowed, policy, now)
+    }
+
     /// Returns the value of the `RateLimit` header, such as `"default";r=99;t=60`.
     #[must_use]
     pub fn to_header(&self, policy: &RatePolicy) -> String {

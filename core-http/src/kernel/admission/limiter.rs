@@ -2,7 +2,7 @@
 //! memory if that fails.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -175,31 +175,34 @@ impl RateLimiter for MemoryRateLimiter {
 /// The time for which a limiter is not used after it has failed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A rate limiter that uses another one, and counts in memory while that fails or is slow. Never fails.
+/// A rate limiter that uses another one, and counts in memory while that fails or is slow. Never fails. A failed
+/// limiter is not called for a second, and then tried again. The first failure is logged, and so is the first success
+/// after it.
+///
+/// The counts in memory are those of this value. They are not moved to the other limiter when it works again.
 #[derive(Debug)]
-pub(crate) struct SharedLimiter {
+pub struct SharedLimiter {
     limiter: Arc<dyn RateLimiter>,
     fallback: MemoryRateLimiter,
-    /// The time limit of a call to the limiter.
     timeout: Duration,
     clock: Arc<dyn Clock>,
-    /// The time until which a failed limiter is not used, in milliseconds of the clock.
+    /// The time until which the limiter is not called, in milliseconds of the clock.
     disabled_until: AtomicI64,
+    /// Whether the last call of the limiter failed.
+    is_failing: AtomicBool,
 }
 
 impl SharedLimiter {
-    /// Creates a limiter that uses `limiter`, and counts in memory if it fails or takes longer than `timeout`.
-    pub(crate) fn new(
-        limiter: Arc<dyn RateLimiter>,
-        timeout: Duration,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    /// Creates a limiter that calls `limiter`, and waits for it at most for `timeout`.
+    #[must_use]
+    pub fn new(limiter: Arc<dyn RateLimiter>, timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         Self {
             limiter,
             fallback: MemoryRateLimiter::new(),
             timeout,
             clock,
             disabled_until: AtomicI64::new(0),
+            is_failing: AtomicBool::new(false),
         }
     }
 
@@ -211,38 +214,17 @@ impl SharedLimiter {
 
     /// Counts a request and returns the usage of its key, see [`RateLimiter::count_request`].
     pub(crate) async fn take(&self, key: RateKey, policy: &RatePolicy) -> Usage {
-        let now = self.clock.now();
-        match self
-            .call_limiter(self.limiter.count_request(key, policy, now))
-            .await
-        {
-            Some(usage) => usage,
-            None => self.fallback.count(key, policy, now),
-        }
+        self.take_at(key, policy, self.clock.now()).await
     }
 
     /// Undoes the count of a request, see [`RateLimiter::uncount_request`].
     pub(crate) async fn give_back(&self, key: RateKey, policy: &RatePolicy) -> bool {
-        let now = self.clock.now();
-        match self
-            .call_limiter(self.limiter.uncount_request(key, policy, now))
-            .await
-        {
-            Some(had_one) => had_one,
-            None => self.fallback.give_back(&key, policy, now),
-        }
+        self.give_back_at(key, policy, self.clock.now()).await
     }
 
     /// Counts an attempt as failed, or returns a refusal if it comes too early. See [`RateLimiter::begin_attempt`].
     pub(crate) async fn begin_attempt(&self, key: RateKey) -> Option<AttemptRefusal> {
-        let now = self.clock.now();
-        match self
-            .call_limiter(self.limiter.begin_attempt(key, now))
-            .await
-        {
-            Some(refusal) => refusal,
-            None => self.fallback.count_attempt(key, now).await,
-        }
+        self.begin_attempt_at(key, self.clock.now()).await
     }
 
     /// Deletes the failed attempts of a key, also those counted in memory.
@@ -251,27 +233,75 @@ impl SharedLimiter {
         self.call_limiter(self.limiter.forget_attempts(key)).await;
     }
 
+    async fn take_at(&self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let counted = self.limiter.count_request(key, policy, now);
+        match self.call_limiter(counted).await {
+            Some(usage) => usage,
+            None => self.fallback.count(key, policy, now),
+        }
+    }
+
+    async fn give_back_at(&self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
+        let uncounted = self.limiter.uncount_request(key, policy, now);
+        match self.call_limiter(uncounted).await {
+            Some(had_one) => had_one,
+            None => self.fallback.give_back(&key, policy, now),
+        }
+    }
+
+    async fn begin_attempt_at(&self, key: RateKey, now: Timestamp) -> Option<AttemptRefusal> {
+        let begun = self.limiter.begin_attempt(key, now);
+        match self.call_limiter(begun).await {
+            Some(refusal) => refusal,
+            None => self.fallback.count_attempt(key, now).await,
+        }
+    }
+
     /// Returns the result of the limiter; `None` if it fails, is too slow, or has failed less than a second ago.
     async fn call_limiter<T>(
         &self,
         asked: impl Future<Output = Result<T, RateLimiterError>>,
     ) -> Option<T> {
         let now = self.clock.now();
-        if now.millis() < self.disabled_until.load(Ordering::Relaxed) {
+        if self.is_disabled(now) {
             return None;
         }
         match self.answer(asked).await {
-            Ok(answer) => Some(answer),
+            Ok(answer) => {
+                self.report_success();
+                Some(answer)
+            }
             Err(error) => {
-                tracing::warn!(
-                    target: "core::rate_limit",
-                    error = ?error,
-                    "the rate limiter failed; counting in memory"
-                );
+                self.report_failure(&error);
                 let until = now.plus(RETRY_INTERVAL).millis();
                 self.disabled_until.store(until, Ordering::Relaxed);
                 None
             }
+        }
+    }
+
+    /// Returns whether the limiter has failed less than a second ago. A clock that was set back has no influence.
+    fn is_disabled(&self, now: Timestamp) -> bool {
+        let until = Timestamp::from_millis(self.disabled_until.load(Ordering::Relaxed));
+        let left = until.since(now);
+        !left.is_zero() && left <= RETRY_INTERVAL
+    }
+
+    fn report_success(&self) {
+        // Most calls only read the flag.
+        if self.is_failing.load(Ordering::Relaxed) && self.is_failing.swap(false, Ordering::Relaxed)
+        {
+            tracing::info!(target: "core::rate_limit", "the rate limiter works again");
+        }
+    }
+
+    fn report_failure(&self, error: &RateLimiterError) {
+        if !self.is_failing.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                target: "core::rate_limit",
+                error = ?error,
+                "the rate limiter failed; counting in memory"
+            );
         }
     }
 
@@ -288,6 +318,41 @@ impl SharedLimiter {
         tokio::time::timeout(self.timeout, asked)
             .await
             .unwrap_or_else(|late| Err(RateLimiterError::Unavailable(Box::new(late))))
+    }
+}
+
+/// For a limiter that all services of a process share. Never fails.
+#[async_trait]
+impl RateLimiter for SharedLimiter {
+    async fn count_request(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<Usage, RateLimiterError> {
+        Ok(self.take_at(key, policy, now).await)
+    }
+
+    async fn uncount_request(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<bool, RateLimiterError> {
+        Ok(self.give_back_at(key, policy, now).await)
+    }
+
+    async fn begin_attempt(
+        &self,
+        key: RateKey,
+        now: Timestamp,
+    ) -> Result<Option<AttemptRefusal>, RateLimiterError> {
+        Ok(self.begin_attempt_at(key, now).await)
+    }
+
+    async fn forget_attempts(&self, key: RateKey) -> Result<(), RateLimiterError> {
+        Self::forget_attempts(self, key).await;
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Effect, Error, Result};
+use core_domain::kernel::{Effect, Error, Notice, Result};
 use core_domain::port::Store;
 use futures_util::stream;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -30,10 +30,10 @@ use crate::kernel::request::draining::Draining;
 pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The interval at which an idle stream authorizes its caller again. It limits the delay after a change by another
-/// process; a change by this process takes effect at once.
+/// process whose notice is lost; other changes take effect at once.
 const AUTHORIZE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The interval at which a stream looks for events that other processes have written.
+/// The interval at which a stream looks for events without a signal, because notices of other processes can be lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The header with the id of the last event that a client has received before it lost the connection.
@@ -94,7 +94,7 @@ pub enum FeedState {
 #[derive(Debug)]
 pub struct FeedSubscription {
     app: Arc<App>,
-    access: broadcast::Receiver<Effect>,
+    access: broadcast::Receiver<Notice>,
     news: Option<watch::Receiver<()>>,
     draining: Option<Draining>,
     _permit: StreamPermit,
@@ -208,7 +208,7 @@ impl<F: Feed> Follower<F> {
     fn access_changed(&mut self) -> bool {
         loop {
             match self.listening.access.try_recv() {
-                Ok(effect) if !self.feed.is_concerned_by(&effect) => {}
+                Ok(Notice::Effect(effect)) if !self.feed.is_concerned_by(&effect) => {}
                 Ok(_) | Err(TryRecvError::Lagged(_)) => return true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return false,
             }
@@ -247,10 +247,10 @@ impl<F: Feed> Follower<F> {
 }
 
 /// Waits until the access of the feed's caller may have changed.
-async fn access_changes(access: &mut broadcast::Receiver<Effect>, feed: &impl Feed) {
+async fn access_changes(access: &mut broadcast::Receiver<Notice>, feed: &impl Feed) {
     loop {
         match access.recv().await {
-            Ok(effect) if !feed.is_concerned_by(&effect) => {}
+            Ok(Notice::Effect(effect)) if !feed.is_concerned_by(&effect) => {}
             Ok(_) | Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => pending().await,
         }

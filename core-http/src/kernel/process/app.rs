@@ -40,11 +40,11 @@ pub struct App {
     pub cipher: Cipher,
     /// Signs the checkpoints of the audit log.
     pub audit_key: Ed25519Private,
-    /// Signals that this process has sealed audit entries.
+    /// Signals that audit entries were sealed.
     pub sealed: SealSignal,
-    /// Signals new events of jobs that this process has committed.
+    /// Signals new events of jobs.
     pub jobs: JobSignal,
-    /// Signals changes of a caller's access that this process has committed.
+    /// Signals changes of a caller's access.
     pub access: AccessSignal,
     /// The settings of all services.
     pub options: ServiceOptions,

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use core_domain::kernel::{Effect, JobId};
+use core_domain::kernel::{Effect, JobId, Notice};
 use tokio::sync::{broadcast, watch};
 
 /// The number of changes that are buffered for a slow receiver. A receiver that misses some assumes that its access
 /// has changed.
 const CAPACITY: usize = 256;
 
-/// Announces committed changes of access to the event streams of this process. It is only a hint: other processes
-/// commit changes as well, so receivers also poll. Clones share their state.
+/// Announces committed changes of access to the event streams of this process. It is only a hint: notices of other
+/// processes can be late, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct AccessSignal(broadcast::Sender<Effect>);
+pub struct AccessSignal(broadcast::Sender<Notice>);
 
 impl Default for AccessSignal {
     fn default() -> Self {
@@ -24,19 +24,28 @@ impl Default for AccessSignal {
 impl AccessSignal {
     /// Notifies the receivers of a change of access.
     pub fn notify(&self, effect: &Effect) {
+        self.send(|| Notice::Effect(effect.clone()));
+    }
+
+    /// Notifies the receivers that the access of every caller may have changed.
+    pub fn notify_all(&self) {
+        self.send(|| Notice::Missed);
+    }
+
+    fn send(&self, notice: impl FnOnce() -> Notice) {
         if self.0.receiver_count() > 0 {
             // Sending fails only if the last receiver was dropped in the meantime.
-            let _ = self.0.send(effect.clone());
+            let _ = self.0.send(notice());
         }
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Effect> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
         self.0.subscribe()
     }
 }
 
-/// Announces sealed audit entries to the event streams of this process. It is only a hint: other processes seal entries
-/// as well, so receivers also poll. Clones share their state.
+/// Announces sealed audit entries to the event streams of this process. It is only a hint: notices of other processes
+/// can be late, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct SealSignal(Arc<watch::Sender<()>>);
 
@@ -51,8 +60,8 @@ impl SealSignal {
     }
 }
 
-/// Announces new events of jobs to the event streams of this process. It is only a hint: other processes run jobs as
-/// well, so receivers also poll. Clones share their state.
+/// Announces new events of jobs to the event streams of this process. It is only a hint: notices of other processes can
+/// be late, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct JobSignal(Arc<Mutex<HashMap<JobId, watch::Sender<()>>>>);
 
@@ -60,6 +69,13 @@ impl JobSignal {
     /// Notifies the receivers that a job has new events.
     pub fn notify(&self, job: &JobId) {
         if let Some(sender) = self.senders().get(job) {
+            sender.send_replace(());
+        }
+    }
+
+    /// Notifies the receivers of all jobs.
+    pub fn notify_all(&self) {
+        for sender in self.senders().values() {
             sender.send_replace(());
         }
     }
@@ -89,6 +105,8 @@ mod tests {
         signal.notify(&first);
         assert!(of_first.has_changed().unwrap());
         assert!(!of_second.has_changed().unwrap());
+        signal.notify_all();
+        assert!(of_second.has_changed().unwrap());
         drop(of_first);
         let _again = signal.subscribe(&second);
         assert_eq!(signal.senders().len(), 1);

@@ -1,7 +1,7 @@
 //! The rate limits of the gateway: windows, classes, clients, and failures of the limiter.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,12 +9,13 @@ use core_domain::gateway::{
     RateClass, RateKey, RateKind, RatePolicy, RateSubject, Usage, find_route,
 };
 use core_domain::iam::AttemptRefusal;
-use core_domain::kernel::Timestamp;
+use core_domain::kernel::{Clock, Timestamp};
 use core_domain::port::{RateLimiter, RateLimiterError};
 use core_http::gateway::{InProcess, RouteTable, Upstream};
 use core_http::kernel::MemoryRateLimiter;
 use http::Method;
 
+use super::captured::{self, captured_log};
 use super::world::{World, anonymous, config, session_request};
 
 const PATH: &str = "/api/v1/platforms";
@@ -285,10 +286,12 @@ async fn line_14_the_legacy_headers_are_sent_when_configured() {
     assert_eq!(answer.header("ratelimit-reset"), "60");
 }
 
-/// A rate limiter that is unreachable or, if `hangs` is set, never responds.
+/// A rate limiter that is unreachable or, if `hangs` is set, never responds. It counts if `works` is set.
 #[derive(Debug, Default)]
 struct BrokenRateLimiter {
     hangs: bool,
+    works: AtomicBool,
+    memory: MemoryRateLimiter,
     calls: AtomicUsize,
 }
 
@@ -296,10 +299,13 @@ struct BrokenRateLimiter {
 impl RateLimiter for BrokenRateLimiter {
     async fn count_request(
         &self,
-        _: RateKey,
-        _: &RatePolicy,
-        _: Timestamp,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
     ) -> Result<Usage, RateLimiterError> {
+        if self.works.load(Ordering::SeqCst) {
+            return Ok(self.memory.count(key, policy, now));
+        }
         self.fail().await
     }
 
@@ -354,6 +360,44 @@ async fn a_failed_limiter_is_retried_after_a_second() {
     }
     assert_eq!(limiter.calls.load(Ordering::SeqCst), 1);
     world.clock.advance(Duration::from_secs(1));
+    world.get(PATH).await;
+    assert_eq!(limiter.calls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_change_of_the_limiters_state_is_logged_once() {
+    captured::start();
+    let limiter = Arc::new(BrokenRateLimiter::default());
+    let world = World::with_limiter(config(), Arc::clone(&limiter) as _);
+    for round in 1..3 {
+        limiter.works.store(false, Ordering::SeqCst);
+        for _ in 0..5 {
+            world.clock.advance(Duration::from_secs(1));
+            world.get(PATH).await;
+        }
+        limiter.works.store(true, Ordering::SeqCst);
+        for _ in 0..5 {
+            world.clock.advance(Duration::from_secs(1));
+            world.get(PATH).await;
+        }
+        let log = captured_log();
+        for message in [
+            "the rate limiter failed; counting in memory",
+            "the rate limiter works again",
+        ] {
+            assert_eq!(log.matches(message).count(), round, "{message}: {log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_limiter_that_failed_is_used_after_the_clock_was_set_back() {
+    let limiter = Arc::new(BrokenRateLimiter::default());
+    let world = World::with_limiter(config(), Arc::clone(&limiter) as _);
+    world.clock.advance(Duration::from_secs(3_600));
+    world.get(PATH).await;
+    let earlier = world.clock.now().minus(Duration::from_secs(3_600));
+    world.clock.set(earlier);
     world.get(PATH).await;
     assert_eq!(limiter.calls.load(Ordering::SeqCst), 2);
 }

@@ -7,15 +7,18 @@
 //!   each transaction if others use its connections too.
 //! - [`begin`] is the statement that opens a unit of work.
 //! - [`migrate`] runs the migrations on a [`MigrationConnection`].
+//! - [`notify_statements`] send notices to the [`notice_channel`] of a schema.
 //!
 //! `adapters/sqlx` is an example.
 
 mod begin;
 mod error;
 mod migrate;
+mod notices;
 mod session;
 
 pub use begin::{begin, now};
 pub use error::{PostgresError, RunError};
 pub use migrate::{MigrationConnection, migrate};
+pub use notices::{CURRENT_SCHEMA, notice_channel, notify_statements};
 pub use session::{SessionTimeouts, check_schema_name};

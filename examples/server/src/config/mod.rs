@@ -21,7 +21,7 @@ use self::options::Options;
 pub(crate) use self::options::{Cli, Command, JournalFormat, LogForm};
 pub(crate) use self::values::{Database, parse_database};
 use self::values::{
-    database, mail_server, master_key, public_url, sender, thirty_two_bytes, workerd,
+    database, mail_server, master_key, public_url, redis_server, sender, thirty_two_bytes, workerd,
 };
 
 /// The complete, validated configuration.
@@ -47,7 +47,7 @@ pub(crate) struct Config {
     pub(crate) contradictions: Vec<String>,
 }
 
-// Keys, the secret and the URLs of the database and the mail server must not appear in logs.
+// Keys, the secret and the URLs of the database, Redis and the mail server must not appear in logs.
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
@@ -152,6 +152,9 @@ impl Config {
             {
                 return Err(option_error("mail_from", "is required with a mail server"));
             }
+        }
+        if let Some(url) = &options.redis_url {
+            redis_server(url)?;
         }
         let secret = options.secret.as_deref();
         let at_rest = options.master_key.as_deref();

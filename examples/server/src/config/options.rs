@@ -145,6 +145,13 @@ pub(crate) struct Options {
     /// A file that contains the database URL.
     #[arg(long, env = "DATABASE_URL_FILE", global = true)]
     pub(crate) database_url_file: Option<PathBuf>,
+    /// The Redis server through which several nodes share rate limits and notices: `redis://user:password@host:6379/0`, or
+    /// `rediss://` for TLS [default: none, each node counts in its memory].
+    #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true)]
+    pub(crate) redis_url: Option<String>,
+    /// A file that contains the URL of the Redis server.
+    #[arg(long, env = "REDIS_URL_FILE", global = true)]
+    pub(crate) redis_url_file: Option<PathBuf>,
     /// The service key of the gateway, at least 16 characters. Without it every request is accepted unauthenticated,
     /// and only loopback addresses can be bound.
     #[arg(long, env = "AUTH_API_KEY", global = true, hide_env_values = true)]

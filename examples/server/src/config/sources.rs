@@ -10,8 +10,9 @@ use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
-const SECRETS: [&str; 8] = [
+const SECRETS: [&str; 9] = [
     "database_url",
+    "redis_url",
     "auth_api_key",
     "secret",
     "master_key",

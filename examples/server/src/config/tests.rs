@@ -432,6 +432,45 @@ fn the_program_that_runs_workers_is_set_or_found_and_reported() {
 }
 
 #[test]
+fn the_url_of_redis_is_checked_and_never_shown() {
+    let url = ["--redis-url", "rediss://core:sesame@redis.example.org/1"];
+    let postgres = ["--database-url", "postgres://core@localhost/core"];
+    let config = load(&[url, postgres].concat()).unwrap();
+    let shown = format!(
+        "{config:?} {} {:?}",
+        config.effective,
+        crate::run::builder(&config)
+    );
+    assert!(!shown.contains("sesame"), "{shown}");
+    assert!(crate::run::contradictions(&config).is_empty());
+    let config = load(&url).unwrap();
+    let contradictions = crate::run::contradictions(&config);
+    assert_eq!(contradictions.len(), 1, "{contradictions:?}");
+    assert!(contradictions[0].starts_with("settings.redis: only counts"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("url");
+    std::fs::write(&file, "redis://:sesame@127.0.0.1\n").unwrap();
+    let from_file = ["--redis-url-file", file.to_str().unwrap()];
+    let config = load(&from_file).unwrap();
+    assert_eq!(
+        config.options.redis_url.as_deref(),
+        Some("redis://:sesame@127.0.0.1")
+    );
+    for (arguments, named) in [
+        (&["--redis-url", "sesame"][..], "redis_url: "),
+        (&["--redis-url", ""], "redis_url: "),
+        (&["--redis-url", "redis://:sesame@host:port"], "redis_url: "),
+        (&[url, from_file].concat(), "redis_url: "),
+        (&["--set", "settings.redis.key_prefix="], "settings: "),
+    ] {
+        let error = load(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(named), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}
+
+#[test]
 fn a_stripe_key_is_checked_and_never_shown() {
     let key = ["--stripe-secret-key", "sk_test_sesame"];
     let secrets = ["--stripe-webhook-secret", "whsec_sesame1, whsec_sesame2"];

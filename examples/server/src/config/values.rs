@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use core_suite::{Mailbox, SmtpUrl, Workerd, find_workerd};
+use core_suite::{Mailbox, RedisConfig, SmtpUrl, Workerd, find_workerd};
 
 use super::error::{ConfigError, option_error};
 use super::options::Options;
@@ -109,6 +109,12 @@ pub(super) fn mail_server(url: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Checks the URL of a Redis server.
+pub(super) fn redis_server(url: &str) -> Result<(), ConfigError> {
+    let checked = RedisConfig::new(url).check();
+    checked.map_err(|error| option_error("redis_url", error.problem))
+}
+
 /// Parses a database URL. Without one, returns the SQLite file in the data folder.
 pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, ConfigError> {
     match url {
@@ -151,6 +157,7 @@ impl Options {
             cloudflare_account_id or cloudflare_account_id_file,
             cloudflare_api_base_url or cloudflare_api_base_url_file,
             database_url or database_url_file,
+            redis_url or redis_url_file,
             secret or secret_file,
             master_key or master_key_file,
             auth_api_key or auth_api_key_file,
