@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode};
+use core_domain::port::{Direction, HostStatements, Mode, PoolState};
 
 use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
@@ -133,6 +133,10 @@ impl RowStore for FaultStore {
             store: self.clone(),
         };
         Ok(CheckedTx::wrap(Box::new(tx), mode))
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        self.inner.pools()
     }
 }
 

@@ -128,6 +128,8 @@ pub mod testing;
 mod total;
 mod unit;
 mod value;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod waiting;
 
 pub use checked_tx::CheckedTx;
 pub use cursor::CursorKey;

@@ -5,7 +5,7 @@ use std::iter;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode};
+use core_domain::port::{Direction, HostStatements, Mode, PoolState};
 
 use crate::filter::Filter;
 use crate::join::{self, Join, VisitJoined};
@@ -25,6 +25,12 @@ pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
+
+    /// Returns the current use of the engine's connections, for metrics. Must not wait. An engine without connections
+    /// keeps the default implementation.
+    fn pools(&self) -> Vec<PoolState> {
+        Vec::new()
+    }
 }
 
 /// A row and its replacement. Both are complete, with key and version.

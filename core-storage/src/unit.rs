@@ -13,7 +13,8 @@ use core_domain::kernel::{
     for_each_record,
 };
 use core_domain::port::{
-    Direction, HostStatements, Mode, Repositories, Repository, Staged, Store, UnitOfWork, Within,
+    Direction, HostStatements, Mode, PoolState, Repositories, Repository, Staged, Store,
+    UnitOfWork, Within,
 };
 
 use crate::back_off::BackOff;
@@ -115,6 +116,10 @@ impl Store for RecordStore {
 
     fn retry_timeout(&self) -> Duration {
         self.retry_timeout
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        self.rows.pools()
     }
 }
 

@@ -22,6 +22,7 @@ mod hostnames;
 mod imports;
 mod jobs;
 mod mails;
+mod metrics;
 mod nodes;
 #[cfg(unix)]
 mod notices;

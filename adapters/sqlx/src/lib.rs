@@ -60,7 +60,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
-use core_domain::port::{Mode, Store};
+use core_domain::port::{Mode, PoolState, Store};
 use core_storage::sql::{Dialect, SqlTx, StatementCache};
 use core_storage::{CheckedTx, RecordStore, RowStore, RowTx, Table};
 
@@ -116,5 +116,19 @@ impl RowStore for SqlxRows {
         let (texts, clock) = (self.texts.clone(), self.clock.clone());
         let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);
         Ok(CheckedTx::wrap(Box::new(tx), mode))
+    }
+
+    /// Returns the use of the host program's pool, which includes its own connections.
+    fn pools(&self) -> Vec<PoolState> {
+        let pool = &self.shared.pool;
+        let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
+        vec![PoolState {
+            name: "sqlx",
+            limit: u64::from(pool.options().get_max_connections()),
+            in_use: Some(u64::from(pool.size()).saturating_sub(idle)),
+            idle: Some(idle),
+            // The pool does not report it.
+            waiting: None,
+        }]
     }
 }

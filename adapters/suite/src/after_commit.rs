@@ -209,6 +209,7 @@ mod tests {
         Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, Upstream,
         UpstreamError, Upstreams,
     };
+    use core_http::kernel::metrics::Metrics;
     use core_http::kernel::testing::{PEER, member};
     use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, empty_body};
     use futures_util::FutureExt;
@@ -275,6 +276,7 @@ mod tests {
             clock: Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000))),
             entropy: Arc::new(SeededEntropy::new(1)),
             meter: None,
+            metrics: Metrics::new(),
         };
         let config = GatewayConfig {
             service_key: Some(core_domain::kernel::Secret::new("a-key-of-the-service")),

@@ -21,8 +21,9 @@ use core_http::gateway::{
     Authority, ConfigError, Gateway, GatewayConfig, InProcess, Ports, Upstreams,
 };
 use core_http::iam::{IamConfig, SessionAuthority};
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{
-    App, InFlight, OpenStreams, Service, ServiceKey, ServiceOptions, StoreCheck,
+    App, InFlight, MetricsService, OpenStreams, Service, ServiceKey, ServiceOptions, StoreCheck,
 };
 use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
@@ -37,6 +38,10 @@ use crate::infrastructure::{check_account, check_sites};
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
+use crate::metrics::{
+    Backlog, BillingMetrics, MeteredStore, SealerMetrics, SuiteMetrics, register_pools,
+    register_process,
+};
 use crate::nodes::{Nodes, check_redis, start_receiver};
 use crate::open::OpenOptions;
 use crate::passkeys::passkeys;
@@ -52,7 +57,7 @@ use crate::sweeper::Sweeper;
 use crate::usage::{GatewayMeter, GatewayReporter, Usage};
 use crate::webhook_dispatcher::WebhookDispatcher;
 use crate::webhook_sender::webhook_sender;
-use crate::worker::{WorkerOptions, start_worker};
+use crate::worker::{WorkerOptions, start_metered_worker};
 use crate::{Argon2Hasher, Suite, SuiteBuilder, SuiteError};
 
 impl SuiteBuilder {
@@ -87,9 +92,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let sole_user = builder.store.is_exclusive();
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
-    let nodes = Nodes::of(&builder, open_options.clone()).await?;
+    let metrics = Metrics::new();
+    let nodes = Nodes::of(&builder, open_options.clone(), &metrics).await?;
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), nodes.notices.clone()));
-    let store = open_store(&builder, open_options, &after_commit).await?;
+    let store = open_store(&builder, open_options, &after_commit, &metrics).await?;
+    register_pools(&metrics, &store);
+    register_process(&metrics);
     let meter = Arc::new(GatewayMeter::default());
     let provider = Provider::of(&builder, &folder.path, &store, &after_commit, &meter).await?;
     let archives = archives(&builder);
@@ -97,7 +105,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let dns = dns_resolver(&builder)?;
     let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
-    let payments = PaymentProviders::of(&builder, &store)?;
+    let payments = PaymentProviders::of(&builder, &store)?.with_metrics(&metrics);
     let billing = billing(&builder, &store, payments.interactive, &secret).await?;
     let background_billing = Arc::new(Billing {
         payments: payments.background,
@@ -112,6 +120,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         kinds,
         &after_commit,
         nodes.limiter,
+        metrics.clone(),
     )?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(
@@ -143,15 +152,17 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         Arc::clone(&app.kinds),
         Arc::clone(&app.entropy),
     );
-    let worker = start_worker(
+    let worker = start_metered_worker(
         worker(&app, &provider, &worker_options),
         &wake,
         worker_options,
+        &metrics,
     );
     let usage = Usage::new(
         Arc::clone(&store),
         Arc::clone(&billing),
         Arc::clone(&app.entropy),
+        &metrics,
     );
     let remote_usage = remote.as_ref().filter(|_| sole_user);
     let remote_usage = remote_usage.and_then(|remote| remote.usage(&app.clock));
@@ -185,7 +196,14 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         cx: Context::system(Arc::clone(&app.entropy)),
         options: builder.settings.dns.clone(),
     };
+    let backlog = Arc::new(Backlog::new(
+        &metrics,
+        Arc::clone(&store),
+        Arc::clone(&app.clock),
+        billing.clock,
+    ));
     let billing_ticker = BillingTicker {
+        metrics: BillingMetrics::new(&metrics),
         store: Arc::clone(&store),
         billing: background_billing,
         cx: Context::system(Arc::clone(&app.entropy)),
@@ -196,6 +214,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         cx: Context::system(Arc::clone(&app.entropy)),
         key: app.audit_key.clone(),
         wake: after_commit.sealer(),
+        metrics: SealerMetrics::new(&metrics),
     };
     let webhooks = WebhookDispatcher {
         store: Arc::clone(&store),
@@ -219,11 +238,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         local: provider.local,
         jobs,
         worker,
-        relay: due_queue::start(relay, after_commit.relay()),
-        mail_relay: due_queue::start(mail_relay, after_commit.mail_relay()),
+        relay: due_queue::start(relay, after_commit.relay(), &metrics),
+        mail_relay: due_queue::start(mail_relay, after_commit.mail_relay(), &metrics),
         sealer: sealer.start(),
         hostname_checker: hostname_checker.start(),
-        webhooks: due_queue::start(webhooks, after_commit.webhooks()),
+        webhooks: due_queue::start(webhooks, after_commit.webhooks(), &metrics),
         sweeper: sweeper.start(),
         billing_ticker: billing_ticker.start(),
         usage,
@@ -231,6 +250,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         plans,
         gateway_usage: reporter.start(),
         notices,
+        backlog: Arc::clone(&backlog).start(builder.settings.metrics.refresh_every),
+        metrics: SuiteMetrics {
+            service: MetricsService::new(app),
+            backlog,
+        },
         _temporary: folder.temporary,
     })
 }
@@ -267,10 +291,12 @@ async fn open_store(
     builder: &SuiteBuilder,
     options: OpenOptions,
     after_commit: &Arc<AfterCommit>,
+    metrics: &Metrics,
 ) -> Result<Arc<dyn Store>, SuiteError> {
-    let opened = builder.store.clone().open(options);
+    let opened = builder.store.clone().open(options).await?;
+    let metered = MeteredStore::new(opened, metrics, builder.settings.metrics.slow_unit);
     let listener: Arc<dyn CommitListener> = after_commit.clone();
-    Ok(Arc::new(AnnouncingStore::new(opened.await?, listener)))
+    Ok(Arc::new(AnnouncingStore::new(Arc::new(metered), listener)))
 }
 
 /// The folder in which the suite stores its files.
@@ -324,6 +350,7 @@ fn app(
     kinds: Kinds,
     after_commit: &AfterCommit,
     limiter: Arc<dyn RateLimiter>,
+    metrics: Metrics,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {
@@ -345,6 +372,7 @@ fn app(
         in_flight: InFlight::default(),
         streams: OpenStreams::default(),
         store_check: StoreCheck::default(),
+        metrics,
     }))
 }
 
@@ -541,6 +569,7 @@ fn gateway(
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
         meter: Some(Arc::<GatewayMeter>::clone(meter)),
+        metrics: app.metrics.clone(),
     };
     Ok(Gateway::new(config, ports)?)
 }

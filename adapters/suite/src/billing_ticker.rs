@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;
 use crate::billing_options::BillingOptions;
+use crate::metrics::BillingMetrics;
 
 /// Queues a job for each customer for whom something is due: at the start, and then once per interval. Every node does
 /// so; a job is queued only once.
@@ -20,6 +21,7 @@ pub(crate) struct BillingTicker {
     pub(crate) billing: Arc<Billing>,
     pub(crate) cx: Context,
     pub(crate) options: BillingOptions,
+    pub(crate) metrics: BillingMetrics,
 }
 
 impl BillingTicker {
@@ -44,15 +46,22 @@ impl BillingTicker {
     async fn queue_due(&self) {
         let (store, billing) = (self.store.as_ref(), self.billing.as_ref());
         if let Err(error) = follow_changes(&self.cx, store, billing).await {
+            self.metrics.count_failure();
             tracing::warn!(
                 ?error,
                 "the subscriptions of ended platforms could not be ended"
             );
         }
         if let Err(error) = close_usage(&self.cx, store, billing).await {
+            self.metrics.count_failure();
             tracing::warn!(?error, "usage could not be invoiced");
         }
-        match queue_due(&self.cx, store, billing).await {
+        let queued = queue_due(&self.cx, store, billing).await;
+        match &queued {
+            Ok(customers) => self.metrics.set_due(customers),
+            Err(_) => self.metrics.count_failure(),
+        }
+        match queued {
             Ok(customers) if customers.waiting > 0 => {
                 let waiting = customers.waiting;
                 tracing::warn!(

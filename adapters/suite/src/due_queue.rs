@@ -13,11 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::kernel::Result;
 use core_domain::use_case::shared::claim_duration;
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use crate::background_task::{BackgroundTask, wait_for_grace};
+use crate::metrics::DeliveryMetrics;
 
 /// Time between two polls for due records if the queue is not woken.
 const POLL: Duration = Duration::from_secs(1);
@@ -73,6 +75,12 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// Returns the outcome of an attempt that was cut off because the process stops.
     fn released_outcome() -> Self::Outcome;
 
+    /// The values of the label `outcome` in metrics.
+    const OUTCOMES: &'static [&'static str];
+
+    /// Returns the label of an outcome, one of [`OUTCOMES`](Self::OUTCOMES).
+    fn outcome_label(outcome: &Self::Outcome) -> &'static str;
+
     /// Stores the outcomes of attempts that have ended, at most [`MAX_BATCH`](Self::MAX_BATCH) of them.
     async fn store_outcomes(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()>;
 }
@@ -83,11 +91,17 @@ pub(crate) type CompletedAttempt<Q> = (<Q as DueQueue>::ClaimedRecord, <Q as Due
 /// Starts to deliver records on the current tokio runtime. After a stop it waits up to
 /// [`GRACE`](crate::background_task::GRACE) for attempts in progress and releases the others. It ends after twice that
 /// time at the latest. If the task is aborted, its records are claimed again when their claims expire.
-pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>) -> BackgroundTask {
-    BackgroundTask::start(|stopped| run(Arc::new(queue), wake, stopped))
+pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>, metrics: &Metrics) -> BackgroundTask {
+    let metrics = DeliveryMetrics::new(metrics, Q::NAME, Q::OUTCOMES);
+    BackgroundTask::start(|stopped| run(Arc::new(queue), wake, metrics, stopped))
 }
 
-async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::Receiver<bool>) {
+async fn run<Q: DueQueue>(
+    queue: Arc<Q>,
+    wake: Arc<Notify>,
+    metrics: DeliveryMetrics,
+    mut stopped: watch::Receiver<bool>,
+) {
     let mut attempts = Attempts::<Q>::new();
     while !*stopped.borrow() {
         let (begun, in_progress) = (Instant::now(), attempts.in_progress());
@@ -116,7 +130,7 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
         for claimed in claimed {
             let receiver = Q::receiver(&claimed);
             let attempt = attempt(Arc::clone(&queue), claimed, deadline, stopped.clone());
-            attempts.spawn(receiver, attempt);
+            attempts.spawn(receiver, measure::<Q>(attempt, metrics.clone()));
         }
         if has_found && attempts.number() < queue.concurrency() {
             tokio::select! {
@@ -137,6 +151,17 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
         attempts.any_ended().await;
         attempts.store_ended(&queue, &stopped);
     }
+}
+
+/// Makes an attempt, and counts it.
+async fn measure<Q: DueQueue>(
+    attempt: impl Future<Output = CompletedAttempt<Q>>,
+    metrics: DeliveryMetrics,
+) -> CompletedAttempt<Q> {
+    let (_in_progress, begun) = (metrics.begin(), Instant::now());
+    let completed = attempt.await;
+    metrics.count(Q::outcome_label(&completed.1), begun.elapsed());
+    completed
 }
 
 /// Makes an attempt. Returns the record and the outcome.
@@ -301,6 +326,9 @@ mod tests {
         Released,
     }
 
+    /// The labels of the outcomes, in their order.
+    const OUTCOMES: [&str; 3] = ["done", "timed-out", "released"];
+
     /// A queue that always has one record. Claim, attempt and settlement take the given times.
     struct ScriptedQueue {
         claim: Duration,
@@ -365,6 +393,12 @@ mod tests {
             Outcome::Released
         }
 
+        const OUTCOMES: &'static [&'static str] = &OUTCOMES;
+
+        fn outcome_label(outcome: &Outcome) -> &'static str {
+            OUTCOMES[*outcome as usize]
+        }
+
         async fn store_outcomes(&self, attempts: &[((), Outcome)]) -> Result<()> {
             let settled = |((), outcome): &((), Outcome)| (*outcome, self.begun.elapsed());
             let settled = attempts.iter().map(settled);
@@ -384,7 +418,7 @@ mod tests {
                 ..ScriptedQueue::new()
             };
             let settled = Arc::clone(&queue.settled);
-            let task = start(queue, Arc::default());
+            let task = start(queue, Arc::default(), &Metrics::new());
             sleep(Duration::from_secs(100)).await;
             let settled = settled.lock().unwrap().clone();
             assert_eq!(settled.len(), 1);
@@ -412,7 +446,7 @@ mod tests {
                 settle,
                 ..ScriptedQueue::new()
             };
-            let task = start(queue, Arc::default());
+            let task = start(queue, Arc::default(), &Metrics::new());
             sleep(Duration::from_secs(1)).await;
             let asked = Instant::now();
             task.stop().await;
@@ -472,6 +506,12 @@ mod tests {
             Outcome::Released
         }
 
+        const OUTCOMES: &'static [&'static str] = &OUTCOMES;
+
+        fn outcome_label(outcome: &Outcome) -> &'static str {
+            OUTCOMES[*outcome as usize]
+        }
+
         async fn store_outcomes(&self, attempts: &[CompletedAttempt<Self>]) -> Result<()> {
             let numbers: Vec<u32> = attempts.iter().map(|((number, _), _)| *number).collect();
             match self.storing {
@@ -494,7 +534,7 @@ mod tests {
             storing: Storing::Hangs,
             settled: Arc::default(),
         };
-        let task = start(queue, Arc::default());
+        let task = start(queue, Arc::default(), &Metrics::new());
         // The first attempt ends, and its settlement hangs, one second after the stop was requested.
         sleep(Duration::from_secs(4)).await;
         let asked = Instant::now();
@@ -511,7 +551,7 @@ mod tests {
             storing: Storing::Refuses(2),
             settled: Arc::clone(&settled),
         };
-        let task = start(queue, Arc::default());
+        let task = start(queue, Arc::default(), &Metrics::new());
         sleep(Duration::from_secs(1)).await;
         task.stop().await;
         let mut settled = settled.lock().unwrap().clone();
@@ -526,7 +566,7 @@ mod tests {
             ..ScriptedQueue::new()
         };
         let settled = Arc::clone(&queue.settled);
-        let task = start(queue, Arc::default());
+        let task = start(queue, Arc::default(), &Metrics::new());
         sleep(Duration::from_secs(1)).await;
         task.stop().await;
         let outcomes: Vec<Outcome> = settled.lock().unwrap().iter().map(|(o, _)| *o).collect();

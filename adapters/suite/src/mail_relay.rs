@@ -64,6 +64,19 @@ impl DueQueue for MailRelay {
         MailOutcome::Released
     }
 
+    const OUTCOMES: &'static [&'static str] =
+        &["delivered", "delayed", "refused", "expired", "released"];
+
+    fn outcome_label(outcome: &MailOutcome) -> &'static str {
+        match outcome {
+            MailOutcome::Sent => "delivered",
+            MailOutcome::PutOff => "delayed",
+            MailOutcome::Refused(_) => "refused",
+            MailOutcome::Expired(_) => "expired",
+            MailOutcome::Released => "released",
+        }
+    }
+
     async fn store_outcomes(&self, attempts: &[(ClaimedMail, MailOutcome)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
         for (claimed, fate) in attempts {
@@ -128,6 +141,7 @@ mod tests {
     use core_domain::port::{Cause, Repositories, Within, transact};
     use core_domain::shared::{AuditEntry, AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
     use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+    use core_http::kernel::metrics::Metrics;
     use core_storage::memory::{MemoryConfig, open};
     use serde_json::{Value, json};
     use tokio::sync::Notify;
@@ -220,7 +234,7 @@ mod tests {
                     ..MailOptions::default()
                 },
             };
-            due_queue::start(relay, Arc::clone(&self.wake))
+            due_queue::start(relay, Arc::clone(&self.wake), &Metrics::new())
         }
 
         /// Queues one mail to each name.

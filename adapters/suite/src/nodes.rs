@@ -6,6 +6,7 @@ use std::time::Duration;
 use core_domain::kernel::ProcessName;
 use core_domain::port::{Notices, RateLimiter};
 use core_http::gateway::ConfigError;
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{MemoryRateLimiter, SharedLimiter};
 
 use crate::after_commit::AfterCommit;
@@ -28,6 +29,7 @@ impl Nodes {
     pub(crate) async fn of(
         builder: &SuiteBuilder,
         options: OpenOptions,
+        metrics: &Metrics,
     ) -> Result<Self, SuiteError> {
         let redis = redis(builder).await?;
         let limiter = builder.rate_limiter.clone().or(redis.limiter);
@@ -42,6 +44,7 @@ impl Nodes {
                     limiter,
                     response_timeout(builder),
                     builder.clock_or_system(),
+                    metrics,
                 )),
                 None => Arc::new(MemoryRateLimiter::new()),
             },

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use core_domain::port::{Payments, Store};
 use core_domain::use_case::billing::ledger::Ledger;
 use core_http::gateway::ConfigError;
+use core_http::kernel::metrics::Metrics;
+
+use crate::metrics::MeteredPayments;
 
 #[cfg(feature = "stripe")]
 use crate::settings::refused_by_stripe;
@@ -23,6 +26,15 @@ impl PaymentProviders {
         Self {
             interactive: Arc::clone(&payments),
             background: payments,
+        }
+    }
+
+    /// Returns the same provider with counted calls.
+    pub(crate) fn with_metrics(self, metrics: &Metrics) -> Self {
+        let metered = |payments| Arc::new(MeteredPayments::new(payments, metrics)) as _;
+        Self {
+            interactive: metered(self.interactive),
+            background: metered(self.background),
         }
     }
 

@@ -82,6 +82,16 @@ impl DueQueue for Relay {
         MessageOutcome::Released
     }
 
+    const OUTCOMES: &'static [&'static str] = &["delivered", "delayed", "released"];
+
+    fn outcome_label(outcome: &MessageOutcome) -> &'static str {
+        match outcome {
+            MessageOutcome::Delivered => "delivered",
+            MessageOutcome::Rescheduled => "delayed",
+            MessageOutcome::Released => "released",
+        }
+    }
+
     async fn store_outcomes(&self, attempts: &[(ClaimedMessage, MessageOutcome)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
         store_message_outcomes(&cx, self.store.as_ref(), attempts).await
@@ -99,6 +109,7 @@ mod tests {
     use core_domain::port::{Mode, UnitOfWork, Within, transact};
     use core_domain::shared::OutboxQuery;
     use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+    use core_http::kernel::metrics::Metrics;
     use core_storage::memory::{MemoryConfig, open};
     use serde_json::json;
     use tokio::sync::Notify;
@@ -203,7 +214,7 @@ mod tests {
                     ..OutboxOptions::default()
                 },
             };
-            due_queue::start(relay, Arc::clone(&self.wake))
+            due_queue::start(relay, Arc::clone(&self.wake), &Metrics::new())
         }
 
         /// Returns the topics and attempts of the messages that the outlet has got since the last call.

@@ -10,6 +10,7 @@ use core_http::gateway::{
     ConfigError, ExhaustedRequests, HttpAuthority, HttpUpstream, InProcess, ServiceTokens,
     UpstreamError,
 };
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{App, Service, bytes_body};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
@@ -47,6 +48,7 @@ pub(crate) fn check(builder: &SuiteBuilder) -> std::result::Result<(), ConfigErr
 pub(crate) struct RemoteServices {
     addresses: BTreeMap<SuiteService, String>,
     tokens: Arc<ServiceTokens>,
+    metrics: Metrics,
 }
 
 impl RemoteServices {
@@ -73,6 +75,7 @@ impl RemoteServices {
         Ok(Some(Self {
             addresses,
             tokens: Arc::new(tokens),
+            metrics: app.metrics.clone(),
         }))
     }
 
@@ -82,7 +85,12 @@ impl RemoteServices {
     ) -> Option<std::result::Result<HttpUpstream, ConfigError>> {
         let url = self.addresses.get(&service)?;
         let tokens = Arc::clone(&self.tokens);
-        Some(HttpUpstream::new(url).map(|upstream| upstream.with_service_tokens(tokens, service)))
+        let upstream = HttpUpstream::new(url).map(|upstream| {
+            upstream
+                .with_service_tokens(tokens, service)
+                .with_metrics(&self.metrics, service)
+        });
+        Some(upstream)
     }
 
     /// Returns the upstream of a service, with the routes that the service has in this process; `None` if the service is

@@ -9,6 +9,7 @@ use core_domain::use_case::shared::{seal, sign_due_checkpoints, sign_due_install
 use tokio::sync::{Notify, watch};
 
 use crate::background_task::BackgroundTask;
+use crate::metrics::SealerMetrics;
 
 /// Time between two polls for waiting entries if the sealer is not woken.
 const POLL: Duration = Duration::from_secs(1);
@@ -22,6 +23,7 @@ pub(crate) struct Sealer {
     pub(crate) cx: Context,
     pub(crate) key: Ed25519Private,
     pub(crate) wake: Arc<Notify>,
+    pub(crate) metrics: SealerMetrics,
 }
 
 impl Sealer {
@@ -36,6 +38,7 @@ impl Sealer {
             let more = match self.seal().await {
                 Ok(more) => more,
                 Err(error) => {
+                    self.metrics.count_failure();
                     tracing::warn!(?error, "the audit could not be sealed");
                     false
                 }
@@ -59,6 +62,7 @@ impl Sealer {
         let store = self.store.as_ref();
         loop {
             let sealed = seal(&self.cx, store, &self.key).await?;
+            self.metrics.count_sealed(sealed.entries);
             sign_due_installation_checkpoint(&self.cx, store, &self.key).await?;
             if !sealed.has_more {
                 break;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::billing_options::BillingOptions;
 use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
+use crate::metrics::MetricsOptions;
 use crate::open::{PoolOptions, PostgresOptions};
 use crate::outbox_options::OutboxOptions;
 #[cfg(feature = "local")]
@@ -59,6 +60,8 @@ pub struct Settings {
     pub webhooks: WebhookOptions,
     /// Limits for removing expired records.
     pub sweep: SweepOptions,
+    /// The interval at which gauges are refreshed, and the duration from which units of work are logged as slow.
+    pub metrics: MetricsOptions,
     /// Options of the Cloudflare provider (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
@@ -95,6 +98,7 @@ impl Settings {
         check_zones(&self.limits)?;
         self.webhooks.check()?;
         self.sweep.check()?;
+        self.metrics.check()?;
         self.worker.check()?;
         self.billing.check()?;
         #[cfg(feature = "cloudflare")]

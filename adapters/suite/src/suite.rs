@@ -8,6 +8,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 use crate::accounting::Accounting;
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
+use crate::metrics::SuiteMetrics;
 use crate::plans::Plans;
 use crate::units::Units;
 use crate::usage::Usage;
@@ -46,6 +47,8 @@ pub struct Suite {
     pub(crate) gateway_usage: BackgroundTask,
     /// Receives the notices of other processes; `None` without a channel.
     pub(crate) notices: Option<BackgroundTask>,
+    pub(crate) metrics: SuiteMetrics,
+    pub(crate) backlog: BackgroundTask,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -130,6 +133,12 @@ impl Suite {
         self.plans.clone()
     }
 
+    /// Returns the metrics, as a service for the scraper. It requires no credential.
+    #[must_use]
+    pub fn metrics(&self) -> SuiteMetrics {
+        self.metrics.clone()
+    }
+
     /// Returns the worker that runs jobs.
     #[must_use]
     pub fn worker(&self) -> &WorkerHandle {
@@ -157,6 +166,7 @@ impl Suite {
             self.webhooks.stop(),
             self.hostname_checker.stop(),
             self.billing_ticker.stop(),
+            self.backlog.stop(),
             listeners,
         );
         // The last requests are counted.

@@ -14,7 +14,9 @@ use core_domain::kernel::{Context, Entropy, Error, PlatformId, Result, Timestamp
 use core_domain::port::{Mode, Store, TrafficMeter, transact_in};
 use core_domain::use_case::billing::Billing;
 use core_domain::use_case::shared::usage;
+use core_http::billing::UsageMetrics;
 use core_http::gateway::{ExhaustedRequests, UsageMeter};
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::watch;
 
 use crate::background_task::{BackgroundTask, wait_for_grace};
@@ -31,6 +33,7 @@ pub struct Usage {
     store: Arc<dyn Store>,
     billing: Arc<Billing>,
     cx: Context,
+    metrics: UsageMetrics,
 }
 
 impl Usage {
@@ -38,11 +41,13 @@ impl Usage {
         store: Arc<dyn Store>,
         billing: Arc<Billing>,
         entropy: Arc<dyn Entropy>,
+        metrics: &Metrics,
     ) -> Self {
         Self {
             store,
             billing,
             cx: Context::system(entropy),
+            metrics: UsageMetrics::new(metrics),
         }
     }
 
@@ -56,7 +61,10 @@ impl Usage {
     pub async fn report(&self, events: Vec<NewUsageEvent>) -> Result<IngestedUsage> {
         let scope = authorize_operator(&self.cx)?;
         let (store, metering) = (self.store.as_ref(), self.billing.metering());
-        usage::ingest(&self.cx, &scope, store, metering, IngestUsage { events }).await
+        let batch = IngestUsage { events };
+        let usage = usage::ingest(&self.cx, &scope, store, metering, batch).await?;
+        self.metrics.count(&usage);
+        Ok(usage)
     }
 }
 
@@ -369,7 +377,12 @@ mod tests {
             };
             Self {
                 meter: Arc::default(),
-                usage: Usage::new(store, Arc::new(billing), Arc::clone(&entropy)),
+                usage: Usage::new(
+                    store,
+                    Arc::new(billing),
+                    Arc::clone(&entropy),
+                    &Metrics::new(),
+                ),
                 faults,
                 entropy,
             }

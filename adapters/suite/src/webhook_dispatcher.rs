@@ -70,6 +70,16 @@ impl DueQueue for WebhookDispatcher {
         DeliveryResult::Released
     }
 
+    const OUTCOMES: &'static [&'static str] = &["delivered", "failed", "released"];
+
+    fn outcome_label(outcome: &DeliveryResult) -> &'static str {
+        match outcome {
+            DeliveryResult::Tried(Ok(response), _) if response.is_success() => "delivered",
+            DeliveryResult::Tried(..) => "failed",
+            DeliveryResult::Released => "released",
+        }
+    }
+
     async fn store_outcomes(&self, attempts: &[(ClaimedDelivery, DeliveryResult)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
         for (claimed, result) in attempts {
@@ -113,6 +123,7 @@ mod tests {
         WebhookEventType, WebhookSecret, WebhookUrl, test_message,
     };
     use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+    use core_http::kernel::metrics::Metrics;
     use core_storage::memory::{MemoryConfig, open};
     use tokio::sync::Notify;
     use tokio::time::sleep;
@@ -182,7 +193,11 @@ mod tests {
         }
 
         fn start(&self) -> BackgroundTask {
-            due_queue::start(self.dispatcher.clone(), Arc::clone(&self.wake))
+            due_queue::start(
+                self.dispatcher.clone(),
+                Arc::clone(&self.wake),
+                &Metrics::new(),
+            )
         }
 
         /// Creates a webhook of the installation with queued messages.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{HostStatements, Mode, Repositories, Store, UnitOfWork};
+use super::{HostStatements, Mode, PoolState, Repositories, Store, UnitOfWork};
 use crate::access::RecordKey;
 use crate::kernel::{Effects, StoreError, Timestamp};
 
@@ -81,6 +81,10 @@ impl Store for AnnouncingStore {
 
     fn retry_timeout(&self) -> Duration {
         self.store.retry_timeout()
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        self.store.pools()
     }
 }
 

@@ -71,8 +71,8 @@ pub use payments::{
 };
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
-    Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store,
-    UnitOfWork, Within, Work, transact, transact_if, transact_in,
+    Direction, Env, HostStatements, Mode, Persisted, PoolState, Repositories, Repository, Staged,
+    Store, UnitOfWork, Within, Work, transact, transact_if, transact_in,
 };
 pub use tax_calculator::TaxCalculator;
 pub use traffic_meter::TrafficMeter;

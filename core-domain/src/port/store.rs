@@ -319,6 +319,27 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn retry_timeout(&self) -> Duration {
         Duration::MAX
     }
+
+    /// Returns the current use of the store's connections, for metrics. Must be fast and must not wait. A wrapper
+    /// passes the call on. Default: no pools.
+    fn pools(&self) -> Vec<PoolState> {
+        Vec::new()
+    }
+}
+
+/// The current use of a pool of connections, or of another resource that units of work wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolState {
+    /// The name of the pool, unique within the store.
+    pub name: &'static str,
+    /// Maximum number of units that can use the pool at the same time.
+    pub limit: u64,
+    /// The number of connections in use; `None` if it is unknown.
+    pub in_use: Option<u64>,
+    /// The number of open connections that are not in use; `None` if it is unknown.
+    pub idle: Option<u64>,
+    /// The number of units that wait for a connection; `None` if it is unknown.
+    pub waiting: Option<u64>,
 }
 
 /// Statements of the host program that run in the transaction of a unit of work, see [`UnitOfWork::enlist`].

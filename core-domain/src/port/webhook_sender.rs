@@ -46,6 +46,14 @@ pub struct WebhookResponse {
     pub body: String,
 }
 
+impl WebhookResponse {
+    /// Returns whether the receiver accepted the message.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
 /// The reason why there was no response. The text is for the owner of the webhook, the cause only for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -15,8 +15,11 @@ mod spelling;
 mod subscription;
 mod tick;
 mod usage;
+mod usage_metrics;
 mod view;
 mod webhook;
+
+pub use usage_metrics::UsageMetrics;
 
 use std::sync::Arc;
 

@@ -21,6 +21,7 @@ use serde::Deserialize;
 
 use super::platform::{NamesPlatform, OfNamedPlatform};
 use super::spelling::prefixed;
+use super::usage_metrics::UsageMetrics;
 use crate::kernel::{Cx, Data, Endpoint, Input, ListP1, OpenScope, Output, get, post, with};
 
 const STACK: &str = "/platforms/{platformId}/stacks/{stackId}/usage";
@@ -308,5 +309,6 @@ async fn report(
 ) -> Result<Output<IngestedUsage>> {
     let store = cx.app.store.as_ref();
     let outcomes = ingest(cx, &scope, store, billing.metering(), input.body).await?;
+    UsageMetrics::new(&cx.app.metrics).count(&outcomes);
     Ok(Output::new(outcomes))
 }

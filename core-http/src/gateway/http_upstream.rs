@@ -14,7 +14,7 @@ use http_body::Body as _;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::breaker::{Attempt, Breaker, RetryBudget};
@@ -23,7 +23,9 @@ use super::permitted_body::PermittedBody;
 use super::routes::RouteClasses;
 use super::service_tokens::{ServiceTokens, TokenFor};
 use super::upstream::{Upstream, UpstreamError};
+use super::upstream_metrics::{InFlightRequest, UpstreamMetrics};
 use super::vouching::{UpstreamCredential, error};
+use crate::kernel::metrics::Metrics;
 use crate::kernel::request::header_names;
 use crate::kernel::{Body, ClientIp, empty_body};
 
@@ -64,6 +66,7 @@ pub struct HttpUpstream {
     retries: RetryBudget,
     /// A permit for each request that may be in flight. A request holds its permit until its response has ended.
     in_flight: Arc<Semaphore>,
+    metrics: UpstreamMetrics,
 }
 
 impl HttpUpstream {
@@ -100,7 +103,15 @@ impl HttpUpstream {
             breaker: Breaker::default(),
             retries: RetryBudget::default(),
             in_flight: Arc::new(Semaphore::new(DEFAULT_MAX_IN_FLIGHT)),
+            metrics: UpstreamMetrics::default(),
         })
+    }
+
+    /// Measures the requests as those to this service. Default: they are not measured.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: &Metrics, service: SuiteService) -> Self {
+        self.metrics = UpstreamMetrics::new(metrics, service);
+        self
     }
 
     /// Sets the maximum number of requests whose responses have not ended. Further requests are refused with 503.
@@ -241,17 +252,19 @@ impl HttpUpstream {
     ///
     /// # Errors
     /// [`UpstreamError::Unavailable`] if the breaker is open, or too many requests are in flight.
-    fn admit(&self) -> Result<OwnedSemaphorePermit, UpstreamError> {
+    fn admit(&self) -> Result<InFlightRequest, UpstreamError> {
         let permit = Arc::clone(&self.in_flight).try_acquire_owned();
         let permit = permit.map_err(|_| {
+            self.metrics.refused_in_flight.increment();
             UpstreamError::Unavailable(format!(
                 "{} has too many requests in flight",
                 self.authority
             ))
         })?;
         if self.breaker.admits(Instant::now()) {
-            return Ok(permit);
+            return Ok(self.metrics.count_in_flight(permit));
         }
+        self.metrics.refused_by_breaker.increment();
         let refused = format!("the last requests to {} failed", self.authority);
         Err(UpstreamError::Unavailable(refused))
     }
@@ -268,6 +281,7 @@ impl HttpUpstream {
         let Some(again) = again.filter(|_| self.retries.spend()) else {
             return Err(failed.error);
         };
+        self.metrics.retries.increment();
         tracing::debug!(error = %failed.error, upstream = %self.authority, "a request is sent again");
         self.attempt(again).await.map_err(|failed| failed.error)
     }
@@ -292,8 +306,9 @@ impl HttpUpstream {
         if !self.breaker.record(attempt, Instant::now()) {
             return;
         }
-        let upstream = &self.authority;
-        if self.breaker.is_open() {
+        let (upstream, is_open) = (&self.authority, self.breaker.is_open());
+        self.metrics.breaker_open.set(i64::from(is_open));
+        if is_open {
             tracing::warn!(%upstream, "the service cannot be reached; requests to it are refused");
         } else {
             tracing::info!(%upstream, "the service can be reached again");

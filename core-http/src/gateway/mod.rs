@@ -37,6 +37,7 @@ mod step;
 mod timeouts;
 mod upload;
 mod upstream;
+mod upstream_metrics;
 mod usage_meter;
 mod vouching;
 

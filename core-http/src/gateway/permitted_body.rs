@@ -5,19 +5,19 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::upstream_metrics::InFlightRequest;
 use crate::kernel::{Body, BoxError};
 
 /// A body that releases a permit when it has ended or is dropped.
 #[derive(Debug)]
 pub(super) struct PermittedBody {
     inner: Body,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<InFlightRequest>,
 }
 
 impl PermittedBody {
-    pub(super) fn new(inner: Body, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(inner: Body, permit: InFlightRequest) -> Self {
         Self {
             inner,
             permit: Some(permit),

@@ -18,9 +18,12 @@ use super::invalidate::Invalidate;
 use super::proxy::Proxy;
 use super::session_cache::SessionCache;
 use super::step::Steps;
+use super::step::metrics::GatewayMetrics;
 use super::upstream::Upstreams;
+use super::upstream_metrics::UpstreamMetrics;
 use super::usage_meter::UsageMeter;
 use crate::kernel::admission::rate_limit::RateLimits;
+use crate::kernel::metrics::Metrics;
 use crate::kernel::{Body, BoxError};
 
 /// The ports that a gateway needs.
@@ -38,6 +41,8 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Counts the requests and bytes of platforms. `None` if nothing is metered.
     pub meter: Option<Arc<dyn UsageMeter>>,
+    /// The metrics of the suite. Share them with the services of the same process.
+    pub metrics: Metrics,
 }
 
 /// The gateway: a service that accepts any request body and never fails. Clones share all state.
@@ -51,6 +56,7 @@ impl Gateway {
     /// [`ConfigError`] for the first setting that is invalid.
     pub fn new(config: GatewayConfig, ports: Ports) -> Result<Self, ConfigError> {
         let settings = Arc::new(Settings::try_from(config)?);
+        UpstreamMetrics::register(&ports.metrics);
         if settings.service_key.is_none() {
             tracing::warn!(
                 target: "core::gateway",
@@ -62,18 +68,21 @@ impl Gateway {
             Arc::clone(&ports.clock),
             settings.session_cache,
             settings.authority_timeout,
+            &ports.metrics,
         );
         let rates = RateLimits::new(
             settings.rates.clone(),
             ports.limiter,
             settings.limiter_timeout,
             Arc::clone(&ports.clock),
+            (&ports.metrics, GatewayMetrics::SERVICE),
         );
         Ok(Self(Arc::new(Steps {
             rates,
             clock: ports.clock,
             entropy: ports.entropy,
             meter: ports.meter,
+            metrics: Arc::new(GatewayMetrics::new(&ports.metrics)),
             sessions: Arc::new(sessions),
             proxy: Proxy {
                 settings: Arc::clone(&settings),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::authority::{Authority, AuthorityError, ResolvedCredential};
 use super::invalidate::{Invalidate, InvalidationLog};
 use crate::kernel::TokenDigest;
+use crate::kernel::metrics::{Counter, Definition, Metrics, Sample};
 
 /// Maximum number of entries in the cache.
 const CAPACITY: u64 = 10_000;
@@ -22,6 +23,18 @@ const NEGATIVE_TTL: Duration = Duration::from_secs(1);
 /// Maximum number of look-ups for one request. A look-up is repeated if its result was invalidated before it could be
 /// used.
 const MAX_ATTEMPTS: u32 = 8;
+
+const LOOKUPS: Definition<1> = Definition {
+    name: "core_session_cache_lookups_total",
+    help: "Look-ups of credentials in the session cache of the gateway. A miss asks IAM.",
+    labels: ["outcome"],
+};
+
+const ENTRIES: Definition<0> = Definition {
+    name: "core_session_cache_entries",
+    help: "Entries in the session cache of the gateway, including expired ones that are not removed yet.",
+    labels: [],
+};
 
 /// The result of a look-up. `Ok(None)`: the credential is not valid.
 type Answer = Result<Option<ResolvedCredential>, AuthorityError>;
@@ -44,6 +57,8 @@ pub(crate) struct SessionCache {
     ttl: Duration,
     timeout: Duration,
     entries: Cache<Key, Arc<CacheEntry>>,
+    hits: Counter,
+    misses: Counter,
 }
 
 /// The key of a credential: its kind and the digest of its secret.
@@ -67,17 +82,27 @@ impl SessionCache {
         clock: Arc<dyn Clock>,
         ttl: Duration,
         timeout: Duration,
+        metrics: &Metrics,
     ) -> Self {
+        let entries = Cache::builder()
+            .max_capacity(CAPACITY)
+            .time_to_live(ttl.max(Duration::from_millis(1)))
+            .build();
+        let measured: Cache<Key, Arc<CacheEntry>> = entries.clone();
+        metrics.observe_gauge(&ENTRIES, move || {
+            // Exact, because the cache has at most 10,000 entries.
+            vec![Sample::new([], measured.entry_count() as f64)]
+        });
+        let lookups = metrics.counters(&LOOKUPS);
         Self {
             authority,
             clock,
             invalidate: Invalidate::default(),
             ttl,
             timeout,
-            entries: Cache::builder()
-                .max_capacity(CAPACITY)
-                .time_to_live(ttl.max(Duration::from_millis(1)))
-                .build(),
+            entries,
+            hits: lookups.with(["hit"]),
+            misses: lookups.with(["miss"]),
         }
     }
 
@@ -100,8 +125,14 @@ impl SessionCache {
         for _ in 0..MAX_ATTEMPTS {
             // The futures of a cache miss are boxed, so that they do not enlarge the future of every request.
             let entry = match self.usable_entry(&key).await {
-                Some(entry) => entry,
-                None => Box::pin(self.entry(key)).await,
+                Some(entry) => {
+                    self.hits.increment();
+                    entry
+                }
+                None => {
+                    self.misses.increment();
+                    Box::pin(self.entry(key)).await
+                }
             };
             let answer = match entry.answer.get() {
                 Some(answer) => answer,
@@ -212,7 +243,13 @@ mod tests {
         let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
         // A longer time than any gateway has, so that no entry expires during the test.
         let hour = Duration::from_secs(3_600);
-        let cache = SessionCache::new(Arc::new(TrustingAuthority), clock, hour, hour);
+        let cache = SessionCache::new(
+            Arc::new(TrustingAuthority),
+            clock,
+            hour,
+            hour,
+            &Metrics::new(),
+        );
         for n in 0..CAPACITY + 2_000 {
             let token = format!("session-{n}");
             let digest = TokenDigest::of(&token);

@@ -236,6 +236,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::MemoryRateLimiter;
+    use crate::kernel::metrics::Metrics;
 
     fn iam() -> Iam {
         let config = IamConfig {
@@ -252,7 +253,7 @@ mod tests {
     fn iam_of(config: &IamConfig) -> Iam {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(0)));
         let limiter = Arc::new(MemoryRateLimiter::new());
-        let limiter = SharedLimiter::new(limiter, Duration::ZERO, clock);
+        let limiter = SharedLimiter::new(limiter, Duration::ZERO, clock, &Metrics::new());
         Iam::new(config, &RatePlan::default(), &Arc::new(limiter))
     }
 

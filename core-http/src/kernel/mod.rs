@@ -7,6 +7,7 @@
 //!
 //! # Folders
 //! Each folder may import the folders before it in this list:
+//! - `metrics`: counters, gauges and histograms, and the registry that renders them.
 //! - `process`: ports, settings and state in memory that all services of a process share.
 //! - `request`: reads a request: body, JSON, schema validation, typed input, client address, credentials, header names.
 //! - `answer`: writes a response: JSON, entity tags, lists, errors, files, pages, event streams, long polls.
@@ -22,6 +23,7 @@
 pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod endpoint;
+pub mod metrics;
 pub(crate) mod process;
 pub(crate) mod reference;
 pub(crate) mod request;
@@ -56,6 +58,7 @@ pub(crate) use answer::media::{SCRIPT_POLICY, form_policy};
 pub(crate) use answer::page_parts::{alert, day, moment, notice};
 pub use endpoint::handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use endpoint::handler::{WithState, with};
+pub use endpoint::metrics_service::MetricsService;
 pub use endpoint::row::{Row, delete, get, patch, post, put};
 pub use endpoint::scope::{BySession, CallerScope, OnOrganization, OnPlatform, OpenScope};
 pub use endpoint::service::{Service, ServiceBuilder};

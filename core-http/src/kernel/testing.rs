@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::admission::limiter::MemoryRateLimiter;
 use super::endpoint::service::Service;
+use super::metrics::Metrics;
 use super::process::app::App;
 use super::process::in_flight::InFlight;
 use super::process::open_streams::OpenStreams;
@@ -63,6 +64,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         in_flight: InFlight::default(),
         streams: OpenStreams::default(),
         store_check: StoreCheck::default(),
+        metrics: Metrics::new(),
     }
 }
 

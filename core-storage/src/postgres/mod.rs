@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
-use core_domain::port::{Mode, Store};
+use core_domain::port::{Mode, PoolState, Store};
 
 use crate::checked_tx::CheckedTx;
 use crate::read_only::ensure_read;
@@ -123,5 +123,9 @@ impl RowStore for PostgresRows {
         let (texts, clock) = (self.texts.clone(), self.clock.clone());
         let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);
         Ok(CheckedTx::wrap(Box::new(tx), mode))
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        vec![self.pool.state()]
     }
 }

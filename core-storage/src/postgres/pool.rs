@@ -1,9 +1,11 @@
 //! The pool of connections. Acquiring and releasing a connection takes no round trip.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
+use core_domain::port::PoolState;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -14,6 +16,7 @@ use super::connection::Connection;
 use super::options::Options;
 
 use crate::sql::postgres::RunError;
+use crate::waiting::Waiting;
 
 /// The maximum age of a connection. Its server process accumulates memory for tables and plans.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
@@ -52,6 +55,10 @@ pub(super) struct Pool {
     acquire_timeout: Duration,
     max_idle: Duration,
     permits: Arc<Semaphore>,
+    /// Maximum number of connections: the number of permits.
+    limit: usize,
+    /// The number of units that wait for a permit.
+    waiting: AtomicUsize,
     /// The idle connections, in the order in which they were released.
     idle: Mutex<Vec<Idle>>,
     reaper: JoinHandle<()>,
@@ -96,6 +103,8 @@ impl Pool {
             acquire_timeout: config.acquire_timeout,
             max_idle,
             permits: Arc::new(Semaphore::new(connections)),
+            limit: connections,
+            waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
             reaper: tokio::spawn(reap(pool.clone(), max_idle)),
         }))
@@ -118,8 +127,23 @@ impl Pool {
             .map_err(|_| StoreError::unavailable("no database connection became free in time"))?
     }
 
+    /// Returns the current use of the connections.
+    pub(super) fn state(&self) -> PoolState {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let in_use = self.limit.saturating_sub(self.permits.available_permits());
+        PoolState {
+            name: "postgres",
+            limit: number(self.limit),
+            in_use: Some(number(in_use)),
+            idle: Some(number(self.idle().len())),
+            waiting: Some(number(self.waiting.load(Ordering::Relaxed))),
+        }
+    }
+
     async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
+        let waiting = Waiting::new(&self.waiting);
         let permit = self.permits.clone().acquire_owned().await;
+        drop(waiting);
         let permit = permit.map_err(StoreError::unavailable)?;
         let (opened, is_new) = match self.take_idle() {
             Some(opened) => (opened, false),

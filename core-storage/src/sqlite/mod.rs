@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
-use core_domain::port::{Mode, Store};
+use core_domain::port::{Mode, PoolState, Store};
 
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
@@ -116,5 +116,9 @@ impl RowStore for SqliteRows {
             }
         };
         Ok(CheckedTx::wrap(tx, mode))
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        vec![self.readers.state(), self.writer.state()]
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
-use core_domain::port::{Mode, Store};
+use core_domain::port::{Mode, PoolState, Store};
 
 use super::config::SqliteConfig;
 use super::connection;
@@ -68,5 +68,9 @@ impl RowStore for ReadOnlyRows {
         let clock = Some(self.clock.clone());
         let tx = SqlTx::new(reader, Dialect::Sqlite, self.texts.clone(), clock);
         Ok(CheckedTx::wrap(Box::new(tx), mode))
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        vec![self.readers.state()]
     }
 }

@@ -1,10 +1,11 @@
 //! The connections that read, and their units of work.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use core_domain::kernel::StoreError;
+use core_domain::port::PoolState;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -17,12 +18,17 @@ use super::run::{OwnedStatement, control, execute, fetch, show_copies, take_snap
 use crate::sql::{Cost, Executor, Statement};
 use crate::table::Table;
 use crate::value::Visit;
+use crate::waiting::Waiting;
 
 /// The idle connections, and one permit for each connection.
 #[derive(Debug)]
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
+    /// The number of connections.
+    count: u32,
+    /// The number of units that wait for a permit.
+    waiting: AtomicUsize,
     acquire_timeout: Duration,
     read_timeout: Duration,
     /// The commits of this process; `None` if another process writes.
@@ -36,19 +42,37 @@ impl Readers {
     ) -> Result<Arc<Self>, StoreError> {
         let count = config.readers.max(1);
         let idle: Result<Vec<_>, _> = (0..count).map(|_| connection::reading(config)).collect();
-        let count = usize::try_from(count).unwrap_or(Semaphore::MAX_PERMITS);
+        let permits = usize::try_from(count).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Arc::new(Self {
             idle: Mutex::new(idle?),
-            permits: Arc::new(Semaphore::new(count)),
+            permits: Arc::new(Semaphore::new(permits)),
+            count,
+            waiting: AtomicUsize::new(0),
             acquire_timeout: config.acquire_timeout,
             read_timeout: config.read_timeout,
             commits,
         }))
     }
 
+    /// Returns the current use of the connections.
+    pub(super) fn state(&self) -> PoolState {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let idle = number(self.permits.available_permits());
+        let limit = u64::from(self.count);
+        PoolState {
+            name: "sqlite-readers",
+            limit,
+            in_use: Some(limit.saturating_sub(idle)),
+            idle: Some(idle),
+            waiting: Some(number(self.waiting.load(Ordering::Relaxed))),
+        }
+    }
+
     /// Opens a read unit. In a transaction it sees one snapshot throughout.
     pub(super) async fn begin(self: &Arc<Self>, transaction: bool) -> Result<Reader, StoreError> {
+        let waiting = Waiting::new(&self.waiting);
         let permit = timeout(self.acquire_timeout, self.permits.clone().acquire_owned()).await;
+        drop(waiting);
         let permit = permit.map_err(|_| acquire_timed_out("to read"))?;
         let permit = permit.map_err(StoreError::unavailable)?;
         let connection = self.lock().pop();

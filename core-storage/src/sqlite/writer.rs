@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
-use core_domain::port::HostStatements;
+use core_domain::port::{HostStatements, PoolState};
 use rusqlite::Connection;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
@@ -130,6 +130,19 @@ impl Writer {
         }
         let unit = WriteTurn::begin(group, self.clone()).map_err(statement_error)?;
         Ok(WriteTx(Some(unit)))
+    }
+
+    /// Returns the number of units that wait for their turn. Whether a unit has the turn is not read: the commit thread
+    /// must be able to take the group at any time.
+    pub(super) fn state(&self) -> PoolState {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        PoolState {
+            name: "sqlite-writer",
+            limit: 1,
+            in_use: None,
+            idle: None,
+            waiting: Some(u64::try_from(waiting).unwrap_or(u64::MAX)),
+        }
     }
 
     fn has_waiting(&self) -> bool {

@@ -1,19 +1,20 @@
 //! The listening sockets. They are bound before anything else is built, so that every address is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use core_suite::SuiteService;
 use tokio::net::TcpListener;
 
 use crate::config::Config;
-use crate::service::{SITES_PORT_OFFSET, port_offset};
+use crate::service::{METRICS_PORT_OFFSET, SITES_PORT_OFFSET, port_offset};
 use crate::service_manager::inherited_listeners;
 
-/// A listener for each service that runs, and one for the local sites.
+/// A listener for each service that runs, one for the metrics, and one for the local sites.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) services: BTreeMap<SuiteService, TcpListener>,
+    pub(crate) metrics: TcpListener,
     pub(crate) sites: TcpListener,
 }
 
@@ -24,14 +25,16 @@ impl Listeners {
         let mut services = BTreeMap::new();
         // A service that is named twice has one listener.
         for service in BTreeSet::from_iter(&config.options.services) {
-            services.insert(
-                *service,
-                bind(config, port_offset(*service), &mut inherited).await?,
-            );
+            let offset = port_offset(*service);
+            let listener = bind(config, config.options.bind, offset, &mut inherited);
+            services.insert(*service, listener.await?);
         }
+        let metrics = config.options.metrics_bind;
+        let sites = config.options.bind;
         Ok(Self {
             services,
-            sites: bind(config, SITES_PORT_OFFSET, &mut inherited).await?,
+            metrics: bind(config, metrics, METRICS_PORT_OFFSET, &mut inherited).await?,
+            sites: bind(config, sites, SITES_PORT_OFFSET, &mut inherited).await?,
         })
     }
 
@@ -40,7 +43,7 @@ impl Listeners {
         Ok(self.sites.local_addr()?.port())
     }
 
-    /// Returns the base URLs of the services and of the sites, by name.
+    /// Returns the base URLs of the services, of the metrics and of the sites, by name.
     pub(crate) fn addresses(&self) -> std::io::Result<BTreeMap<&'static str, String>> {
         let mut addresses = BTreeMap::new();
         for (service, listener) in &self.services {
@@ -49,13 +52,16 @@ impl Listeners {
                 format!("http://{}", listener.local_addr()?),
             );
         }
-        addresses.insert("sites", format!("http://{}", self.sites.local_addr()?));
+        for (name, listener) in [("metrics", &self.metrics), ("sites", &self.sites)] {
+            addresses.insert(name, format!("http://{}", listener.local_addr()?));
+        }
         Ok(addresses)
     }
 }
 
 async fn bind(
     config: &Config,
+    address: IpAddr,
     offset: u16,
     inherited: &mut HashMap<u16, std::net::TcpListener>,
 ) -> std::io::Result<TcpListener> {
@@ -67,7 +73,7 @@ async fn bind(
     if let Some(listener) = inherited.remove(&port) {
         return TcpListener::from_std(listener);
     }
-    let address = SocketAddr::new(config.options.bind, port);
+    let address = SocketAddr::new(address, port);
     TcpListener::bind(address)
         .await
         .map_err(|e| std::io::Error::new(e.kind(), format!("{address}: {e}")))

@@ -96,6 +96,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
             SuiteService::Stacks => servers.spawn(listener, suite.stacks()),
         }
     }
+    servers.spawn(listeners.metrics, suite.metrics());
     if let Some(sites) = suite.sites() {
         servers.spawn(listeners.sites, sites);
     }

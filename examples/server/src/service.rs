@@ -27,5 +27,8 @@ pub(crate) fn parser() -> impl TypedValueParser<Value = SuiteService> {
     })
 }
 
+/// The distance of the metrics' port from the gateway's port.
+pub(crate) const METRICS_PORT_OFFSET: u16 = 9;
+
 /// The distance of the local sites' port from the gateway's port.
 pub(crate) const SITES_PORT_OFFSET: u16 = 10;

@@ -416,8 +416,10 @@ fn only_use_cases_access_records() {
                 "audited::",
                 ".repositories(",
             ] {
+                // A decorator of a unit of work passes on the key, which only `access` can create.
+                let is_decorator = way == ".repositories(" && code.contains("UnitOfWork for");
                 assert!(
-                    !code.contains(way),
+                    is_decorator || !code.contains(way),
                     "{} has {way}; call a use case",
                     file.display()
                 );

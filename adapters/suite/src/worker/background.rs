@@ -10,6 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::supervisor::{HeldJobs, max_time_without_heartbeat};
 use super::wake::WorkerWake;
+use crate::metrics::JobMetrics;
 
 /// Minimum time between two hints to other processes.
 const MIN_HINT_INTERVAL: Duration = Duration::from_millis(20);
@@ -62,9 +63,18 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<HeldJobs>) {
 
 /// Runs the timers for waits, leases and deadlines: when one is due, when notified, and periodically. A run has a
 /// limit, so it is repeated until no work is left.
-pub(super) async fn timers(worker: Worker, wake: WorkerWake, due: Arc<Notify>) {
+pub(super) async fn timers(
+    worker: Worker,
+    wake: WorkerWake,
+    due: Arc<Notify>,
+    metrics: Arc<JobMetrics>,
+) {
     loop {
-        match worker.run_timers().await {
+        let stats = worker.run_timers().await;
+        if let Ok(stats) = &stats {
+            metrics.count_timers(stats);
+        }
+        match stats {
             Ok(done) if done == TimerStats::default() => {}
             Ok(_) => {
                 wake.wake();

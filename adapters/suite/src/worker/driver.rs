@@ -13,6 +13,7 @@ use core_domain::kernel::Error;
 use core_domain::use_case::provisioning::{
     AttemptReport, Claim, CommitResult, HeldJob, LeaseState, Supervisor, Worker,
 };
+use core_http::kernel::metrics::Metrics;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -23,6 +24,7 @@ use super::guards::{Questions, guards};
 use super::options::WorkerOptions;
 use super::supervisor::{HeldJobs, Phase, TokioSupervisor, max_time_without_heartbeat};
 use super::wake::WorkerWake;
+use crate::metrics::JobMetrics;
 
 /// How long an outcome waits for the outcomes of attempts that started together with it.
 const MAX_BATCH_DELAY: Duration = Duration::from_millis(1);
@@ -72,6 +74,7 @@ pub(super) struct Driver {
     /// When jobs of this process that wait or are retried can continue.
     due: BinaryHeap<Reverse<Instant>>,
     timers: Arc<Notify>,
+    metrics: Arc<JobMetrics>,
 }
 
 impl Driver {
@@ -80,8 +83,12 @@ impl Driver {
         wake: WorkerWake,
         options: WorkerOptions,
         phase: watch::Sender<Phase>,
+        metrics: &Metrics,
     ) -> Self {
         let held = Arc::<HeldJobs>::default();
+        let holds = Arc::clone(&held);
+        JobMetrics::register_slots(metrics, options.slots, move || holds.lock().len());
+        let metrics = JobMetrics::new(metrics, worker.kinds());
         let (guards, questions) = match options.sole_user {
             true => (None, None),
             false => Some(guards()).unzip(),
@@ -109,6 +116,7 @@ impl Driver {
             may_claim: true,
             due: BinaryHeap::new(),
             timers: Arc::default(),
+            metrics: Arc::new(metrics),
         }
     }
 
@@ -206,7 +214,7 @@ impl Driver {
         self.leaving = self.leaving.saturating_sub(unit.releasing);
         self.pending_starts = 0;
         for (claimed, settled) in unit.reported.into_iter().zip(unit.committed.results) {
-            match next_or_end(claimed, settled) {
+            match next_or_end(claimed, settled, &self.metrics) {
                 Ok(next) => self.spawn_attempts(next),
                 Err(ended) => self.handle_ended(ended),
             }
@@ -219,6 +227,7 @@ impl Driver {
                 // If the limit was reached, there may be more jobs.
                 self.may_claim |= taken.len() == unit.limit;
                 for job in taken {
+                    self.metrics.count_claim(job.kind());
                     let (until, _) =
                         watch::channel(unit.began + max_time_without_heartbeat(&self.worker));
                     self.held.lock().insert(job.claimed.clone(), until);
@@ -232,9 +241,10 @@ impl Driver {
     fn spawn_attempts(&mut self, job: HeldJob) {
         self.pending_starts += 1;
         let (worker, supervisor) = (self.worker.clone(), Arc::clone(&self.supervisor));
+        let metrics = Arc::clone(&self.metrics);
         self.jobs.spawn(async move {
             let claimed = job.claimed.clone();
-            let attempts = attempts(&worker, job, supervisor.as_ref());
+            let attempts = attempts(&worker, job, supervisor.as_ref(), &metrics);
             let ended = AssertUnwindSafe(attempts).catch_unwind().await;
             ended.unwrap_or_else(|_| {
                 tracing::error!(job = %claimed.job_id, "the engine panicked");
@@ -310,7 +320,8 @@ impl Driver {
         }
         tasks.spawn(heartbeats(self.worker.clone(), Arc::clone(&self.held)));
         let (worker, wake) = (self.worker.clone(), self.wake.clone());
-        tasks.spawn(timers(worker, wake, Arc::clone(&self.timers)));
+        let metrics = Arc::clone(&self.metrics);
+        tasks.spawn(timers(worker, wake, Arc::clone(&self.timers), metrics));
         if let Some(hints) = &self.wake.0.hints {
             tasks.spawn(send_hints(self.wake.clone(), Arc::clone(hints)));
             tasks.spawn(receive_hints(self.wake.clone(), Arc::clone(hints)));
@@ -358,16 +369,25 @@ async fn commit(worker: &Worker, finished: &[AttemptReport], limit: usize) -> Co
 
 /// Works on a job until an outcome can be committed together with others, or until the work ends. An outcome for which
 /// the job kind writes its own records is committed here, so that it does not delay others.
-async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor) -> AttemptEnd {
+async fn attempts(
+    worker: &Worker,
+    mut job: HeldJob,
+    supervisor: &dyn Supervisor,
+    metrics: &JobMetrics,
+) -> AttemptEnd {
     loop {
-        let claimed = job.claimed.clone();
-        let Some(finished) = worker.attempt(&job, supervisor).await else {
+        let (claimed, began) = (job.claimed.clone(), Instant::now());
+        let finished = worker.attempt(&job, supervisor).await;
+        metrics.record_step(job.kind(), began.elapsed());
+        let Some(finished) = finished else {
+            metrics.count_lost_lease();
             return AttemptEnd::Done(claimed, None);
         };
         if finished.in_batch() {
             return AttemptEnd::Finished(finished);
         }
-        match next_or_end(claimed, worker.report_attempt(&finished).await) {
+        let reported = worker.report_attempt(&finished).await;
+        match next_or_end(claimed, reported, metrics) {
             Ok(next) => job = next,
             Err(ended) => return ended,
         }
@@ -375,7 +395,11 @@ async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor
 }
 
 /// Returns the job to continue with, or how the work on it has ended.
-fn next_or_end(claimed: Claim, settled: Result<LeaseState, Error>) -> Result<HeldJob, AttemptEnd> {
+fn next_or_end(
+    claimed: Claim,
+    settled: Result<LeaseState, Error>,
+    metrics: &JobMetrics,
+) -> Result<HeldJob, AttemptEnd> {
     let state = match settled {
         Ok(state) => state,
         Err(error) => {
@@ -383,6 +407,7 @@ fn next_or_end(claimed: Claim, settled: Result<LeaseState, Error>) -> Result<Hel
             return Err(AttemptEnd::Done(claimed, None));
         }
     };
+    metrics.count_state(&state);
     let due = state.resume_delay();
     state.into_held().map_err(|outcome| {
         tracing::debug!(job = %claimed.job_id, ?outcome, "the work on a job has ended");

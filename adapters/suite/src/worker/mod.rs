@@ -8,6 +8,7 @@ mod supervisor;
 mod wake;
 
 use core_domain::use_case::provisioning::Worker;
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -54,8 +55,18 @@ impl Drop for WorkerHandle {
 /// Starts the worker on the current tokio runtime.
 #[must_use]
 pub fn start_worker(worker: Worker, wake: &WorkerWake, options: WorkerOptions) -> WorkerHandle {
+    start_metered_worker(worker, wake, options, &Metrics::new())
+}
+
+/// Starts a worker like [`start_worker`], and registers its metrics.
+pub(crate) fn start_metered_worker(
+    worker: Worker,
+    wake: &WorkerWake,
+    options: WorkerOptions,
+    metrics: &Metrics,
+) -> WorkerHandle {
     let (phase, _) = watch::channel(Phase::Running);
-    let driver = Driver::new(worker, wake.clone(), options, phase.clone());
+    let driver = Driver::new(worker, wake.clone(), options, phase.clone(), metrics);
     WorkerHandle {
         phase,
         task: tokio::spawn(driver.run()),

@@ -8,6 +8,7 @@
 //! Changes by time, such as renewals, are jobs; see [`advance_job`]. They are dated at the instant at which they are due.
 
 pub mod advance_job;
+pub mod backlog;
 pub(in crate::use_case::billing) mod book;
 mod boundary;
 mod build_usage;

@@ -5,6 +5,7 @@
 //! dead letter in the caller's unit of work.
 
 mod attempt;
+mod backlog;
 mod batch;
 mod claim;
 mod dlq;
@@ -26,6 +27,7 @@ mod undo;
 mod worker;
 
 pub use attempt::AttemptReport;
+pub use backlog::{JobBacklog, job_backlog};
 pub use batch::CommitResult;
 pub use dlq::{DlqEntryView, DlqFilter, DlqStatuses, get_dead_letter, list_dead_letters};
 pub(super) use engine::estimated_seconds;

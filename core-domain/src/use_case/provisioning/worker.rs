@@ -60,6 +60,12 @@ impl Worker {
         self.lease
     }
 
+    /// Returns the names of the kinds of jobs that the worker executes.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<String> {
+        self.kinds.names()
+    }
+
     /// Returns the owner id in its leases.
     #[must_use]
     pub fn owner(&self) -> &str {
@@ -93,6 +99,12 @@ impl HeldJob {
         };
         let job = Arc::new(job);
         Self { claimed, job }
+    }
+
+    /// Returns the kind of the job.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.job.kind
     }
 }
 

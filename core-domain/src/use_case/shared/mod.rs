@@ -1,6 +1,7 @@
 //! Use cases for the records that all services share: audit seals, the outbox, mail, stored responses, maintenance
 //! leases, webhooks and metered usage.
 
+mod backlog;
 mod dry_run;
 mod due_queue;
 mod idempotency;
@@ -14,6 +15,7 @@ mod sweep;
 pub mod usage;
 pub mod webhook;
 
+pub use backlog::{DeliveryBacklog, QueueBacklog, audit_lag, delivery_backlog};
 pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;
 pub use idempotency::{find_answer, remove_expired_answers, replace_answer, store_answer};

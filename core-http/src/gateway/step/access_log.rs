@@ -1,5 +1,5 @@
 //! Step 4: writes one log entry per request, when its response has ended or the client has disconnected. At the same time
-//! the request is metered, unless the gateway has refused it.
+//! the request is counted for the metrics, and metered unless the gateway has refused it.
 //!
 //! The entry contains no text of the client except the method and the request id, whose format is restricted.
 
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 
+use super::metrics::GatewayMetrics;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::usage_meter::UsageMeter;
 use crate::kernel::{Body, BoxError};
@@ -29,10 +30,16 @@ pub(super) struct AccessLogEntry {
     broken: bool,
     refused: bool,
     meter: Option<Arc<dyn UsageMeter>>,
+    metrics: Arc<GatewayMetrics>,
 }
 
 impl AccessLogEntry {
-    pub(super) fn begin(exchange: Exchange, meter: Option<Arc<dyn UsageMeter>>) -> Self {
+    pub(super) fn begin(
+        exchange: Exchange,
+        meter: Option<Arc<dyn UsageMeter>>,
+        metrics: Arc<GatewayMetrics>,
+    ) -> Self {
+        metrics.begin();
         Self {
             exchange,
             status: CLIENT_CLOSED_REQUEST,
@@ -41,6 +48,7 @@ impl AccessLogEntry {
             broken: false,
             refused: false,
             meter,
+            metrics,
         }
     }
 
@@ -95,6 +103,10 @@ impl Drop for AccessLogEntry {
     fn drop(&mut self) {
         self.meter();
         let exchange = &self.exchange;
+        // Without the head of a response, the status is not that of a response.
+        let status = exchange.head_time.map(|_| self.status);
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        self.metrics.end(exchange, status, self.bytes);
         tracing::info!(
             target: "core::gateway",
             method = exchange.method.as_str(),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use core_domain::gateway::{Credential, read_credential};
+use core_domain::gateway::{Credential, CredentialError, read_credential};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Method, Uri};
 
@@ -14,15 +14,12 @@ use crate::gateway::refusal::Refusal;
 use crate::kernel::request::header_names;
 use crate::kernel::{ServiceKey, TokenDigest};
 
-fn credential(headers: &HeaderMap) -> Result<Option<Credential>, Refusal> {
+fn credential(headers: &HeaderMap) -> Result<Option<Credential>, CredentialError> {
     let lines = |name: &HeaderName| {
         let lines = headers.get_all(name).into_iter();
         lines.map(http::HeaderValue::as_bytes)
     };
-    Ok(read_credential(
-        lines(&AUTHORIZATION),
-        lines(&header_names::API_KEY),
-    )?)
+    read_credential(lines(&AUTHORIZATION), lines(&header_names::API_KEY))
 }
 
 impl Steps {
@@ -40,7 +37,12 @@ impl Steps {
         if self.settings.is_public(method, uri.path()) {
             return Ok(public(headers, service_key));
         }
-        let credential = credential(headers)?.ok_or_else(Refusal::unauthorized)?;
+        let credential = credential(headers)
+            .inspect_err(|error| self.metrics.count_unreadable_credential(error))?;
+        let Some(credential) = credential else {
+            self.metrics.count_missing_credential();
+            return Err(Refusal::unauthorized());
+        };
         // Runs before the credential is checked. Otherwise the response would reveal whether the next guess is right.
         if let Some(client) = client {
             self.check_failed_authentications(client)?;
@@ -58,6 +60,7 @@ impl Steps {
         let Some(lockout) = self.rates.lockout(client) else {
             return Ok(());
         };
+        self.metrics.count_lockout();
         let mut refusal = Refusal::from(lockout.error());
         lockout.write(&mut refusal.headers);
         Err(refusal)
@@ -80,6 +83,7 @@ impl Steps {
                 })
             }
             Err(AuthorityError::Refused) => {
+                self.metrics.count_rejected_credential();
                 let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = credential;
                 if let Some(client) = client {
                     let refused = self
@@ -89,7 +93,10 @@ impl Steps {
                 }
                 Err(Refusal::unauthorized())
             }
-            Err(AuthorityError::Unavailable(cause)) => Err(Refusal::unavailable(cause)),
+            Err(AuthorityError::Unavailable(cause)) => {
+                self.metrics.count_unavailable_authority();
+                Err(Refusal::unavailable(cause))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@
 //! | 1 security headers | | [`answer_headers`] |
 //! | 2 errors | | [`errors`]: panics and refusals become envelopes |
 //! | 3 request id | [`Exchange::begin`] | [`answer_headers`] |
-//! | 4 log, metering | [`access_log`]: an entry, written when it is dropped | counts the bytes of the body |
+//! | 4 log, metering, [`metrics`] | [`access_log`]: an entry, written when it is dropped | counts the bytes of the body |
 //! | 5 time | [`Exchange::begin`] | [`timing`] |
 //! | 6 rate limit | [`rate_limit`] | [`rate_limit`] |
 //! | 7 CORS | [`CorsPolicy`](crate::kernel::admission::cors::CorsPolicy): responds to preflights | [`answer_headers`] |
@@ -25,6 +25,7 @@ mod answer_headers;
 mod authenticate;
 mod cross_origin;
 pub(super) mod errors;
+pub(super) mod metrics;
 mod rate_limit;
 mod timing;
 mod trace;
@@ -39,6 +40,7 @@ use tracing::Instrument;
 
 use self::access_log::AccessLogEntry;
 use self::answer_headers::CommonHeaders;
+use self::metrics::GatewayMetrics;
 use super::config::Settings;
 use super::event_stream::{self, Lifetime};
 use super::exchange::{Exchange, Outcome};
@@ -58,6 +60,7 @@ pub(crate) struct Steps {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) meter: Option<Arc<dyn UsageMeter>>,
+    pub(crate) metrics: Arc<GatewayMetrics>,
     pub(crate) sessions: Arc<SessionCache>,
     pub(crate) proxy: Proxy,
 }
@@ -65,7 +68,8 @@ pub(crate) struct Steps {
 impl Steps {
     /// Responds to a request.
     pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
-        let mut entry = AccessLogEntry::begin(self.exchange(&request), self.meter.clone());
+        let (meter, metrics) = (self.meter.clone(), Arc::clone(&self.metrics));
+        let mut entry = AccessLogEntry::begin(self.exchange(&request), meter, metrics);
         let answer_headers = CommonHeaders::of(&request, &self.settings);
         // Services trust the extensions of a request. All of them are removed, except those about the shutdown of the
         // server.
@@ -87,6 +91,7 @@ impl Steps {
         let refused = outcome.is_err();
         let exchange = &mut entry.exchange;
         let mut response = outcome.unwrap_or_else(|mut refusal| {
+            self.metrics.count_error(refusal.error.code());
             if let Some(metadata) = &self.settings.resource_metadata {
                 refusal.name_metadata(&metadata.challenge);
             }

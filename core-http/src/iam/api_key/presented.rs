@@ -14,7 +14,7 @@ pub(crate) struct KeyLimits(RateLimits);
 
 impl KeyLimits {
     pub(crate) fn of(app: &App) -> Self {
-        Self(RateLimits::of(app))
+        Self(RateLimits::of(app, "iam"))
     }
 
     /// Counts one use of a key.

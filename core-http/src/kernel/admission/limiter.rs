@@ -15,6 +15,8 @@ use core_domain::port::{RateLimiter, RateLimiterError};
 use moka::future::Cache;
 use moka::ops::compute::Op;
 
+use super::rate_metrics;
+use crate::kernel::metrics::{Counter, Metrics};
 use crate::kernel::process::app::App;
 
 /// The default capacity of a policy's table, in keys.
@@ -190,12 +192,20 @@ pub struct SharedLimiter {
     disabled_until: AtomicI64,
     /// Whether the last call of the limiter failed.
     is_failing: AtomicBool,
+    /// The number of calls that did not use the limiter, because it fails.
+    fallbacks: Counter,
 }
 
 impl SharedLimiter {
-    /// Creates a limiter that calls `limiter`, and waits for it at most for `timeout`.
+    /// Creates a limiter that calls `limiter`, and waits for it at most for `timeout`. A metric has the number of calls
+    /// that are counted in memory.
     #[must_use]
-    pub fn new(limiter: Arc<dyn RateLimiter>, timeout: Duration, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        limiter: Arc<dyn RateLimiter>,
+        timeout: Duration,
+        clock: Arc<dyn Clock>,
+        metrics: &Metrics,
+    ) -> Self {
         Self {
             limiter,
             fallback: MemoryRateLimiter::new(),
@@ -203,13 +213,15 @@ impl SharedLimiter {
             clock,
             disabled_until: AtomicI64::new(0),
             is_failing: AtomicBool::new(false),
+            fallbacks: rate_metrics::fallbacks(metrics),
         }
     }
 
     /// Creates a limiter that uses the limiter and the timeout of an app.
     pub(crate) fn of(app: &App) -> Self {
         let limiter = Arc::clone(&app.limiter);
-        Self::new(limiter, app.options.limiter_timeout, Arc::clone(&app.clock))
+        let clock = Arc::clone(&app.clock);
+        Self::new(limiter, app.options.limiter_timeout, clock, &app.metrics)
     }
 
     /// Counts a request and returns the usage of its key, see [`RateLimiter::count_request`].
@@ -264,6 +276,7 @@ impl SharedLimiter {
     ) -> Option<T> {
         let now = self.clock.now();
         if self.is_disabled(now) {
+            self.fallbacks.increment();
             return None;
         }
         match self.answer(asked).await {
@@ -275,6 +288,7 @@ impl SharedLimiter {
                 self.report_failure(&error);
                 let until = now.plus(RETRY_INTERVAL).millis();
                 self.disabled_until.store(until, Ordering::Relaxed);
+                self.fallbacks.increment();
                 None
             }
         }
@@ -359,11 +373,34 @@ impl RateLimiter for SharedLimiter {
 #[cfg(test)]
 mod tests {
     use core_domain::gateway::RateSubject;
+    use core_domain::testing::{ManualClock, MockRateLimiter};
 
     use super::*;
 
     fn policy(name: &str) -> RatePolicy {
         RatePolicy::new(name, 1, Duration::from_secs(60)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn calls_that_the_limiter_does_not_answer_are_counted() {
+        let mut broken = MockRateLimiter::new();
+        let broken_pipe = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        broken
+            .expect_count_request()
+            .returning(move |_, _, _| Err(RateLimiterError::Unavailable(Box::new(broken_pipe()))));
+        let metrics = Metrics::new();
+        let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+        let timeout = Duration::from_secs(1);
+        let limiter = SharedLimiter::new(Arc::new(broken), timeout, clock, &metrics);
+        let policy = policy("strict");
+        let client = "192.0.2.1".parse().unwrap();
+        let key = RateKey::new(&policy, client, RateSubject::Everything);
+        // The second call does not even try.
+        for is_allowed in [true, false] {
+            assert_eq!(limiter.take(key, &policy).await.is_allowed, is_allowed);
+        }
+        let expected = "core_rate_limiter_fallbacks_total 2";
+        assert!(metrics.render().lines().any(|line| line == expected));
     }
 
     #[test]

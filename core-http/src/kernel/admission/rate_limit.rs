@@ -16,6 +16,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
 use super::limiter::{MemoryRateLimiter, SharedLimiter};
+use super::rate_metrics::RateMetrics;
+use crate::kernel::metrics::Metrics;
 use crate::kernel::process::app::App;
 use crate::kernel::request::client::own_value;
 
@@ -119,29 +121,33 @@ pub(crate) struct RateLimits {
     clock: Arc<dyn Clock>,
     /// The time at which the last lockout ends, in milliseconds of the clock.
     last_lockout_ends: AtomicI64,
+    metrics: RateMetrics,
 }
 
 impl RateLimits {
-    /// Creates limits that count with `limiter`, and in memory if it fails or takes longer than `timeout`.
+    /// Creates the limits of a service or the gateway. They count with `limiter`, and in memory if it fails or takes
+    /// longer than `timeout`.
     pub(crate) fn new(
         plan: RatePlan,
         limiter: Arc<dyn RateLimiter>,
         timeout: Duration,
         clock: Arc<dyn Clock>,
+        (metrics, service): (&Metrics, &str),
     ) -> Self {
         let policy_header = |kind| own_value(plan.policy(kind).to_header());
         Self {
             policy_headers: std::array::from_fn(|kind| policy_header(RateKind::ALL[kind])),
             plan,
-            limiter: SharedLimiter::new(limiter, timeout, Arc::clone(&clock)),
+            limiter: SharedLimiter::new(limiter, timeout, Arc::clone(&clock), metrics),
             rejected: MemoryRateLimiter::with_capacity(REJECTED_CAPACITY),
             clock,
             last_lockout_ends: AtomicI64::new(0),
+            metrics: RateMetrics::new(metrics, service),
         }
     }
 
-    /// Creates limits with the plan and the limiter of an app.
-    pub(crate) fn of(app: &App) -> Self {
+    /// Creates the limits of a service with the plan and the limiter of an app.
+    pub(crate) fn of(app: &App, service: &str) -> Self {
         let options = &app.options;
         let limiter = Arc::clone(&app.limiter);
         let clock = Arc::clone(&app.clock);
@@ -150,6 +156,7 @@ impl RateLimits {
             limiter,
             options.limiter_timeout,
             clock,
+            (&app.metrics, service),
         )
     }
 
@@ -180,6 +187,9 @@ impl RateLimits {
         let policy = self.plan.policy(kind);
         let key = RateKey::new(policy, client, subject);
         let usage = self.limiter.take(key, policy).await;
+        if !usage.is_allowed {
+            self.metrics.count_refusal(kind);
+        }
         self.decision(kind, usage)
     }
 
@@ -194,6 +204,9 @@ impl RateLimits {
         let subject = RateSubject::Text(key.as_str());
         let key = RateKey::new(&policy, NO_ADDRESS, subject);
         let usage = self.limiter.take(key, &policy).await;
+        if !usage.is_allowed {
+            self.metrics.count_refused_key();
+        }
         ApiKeyUsage { policy, usage }
     }
 
@@ -207,7 +220,12 @@ impl RateLimits {
         let policy = self.plan.policy(RateKind::FailedAuthentications);
         let key = RateKey::new(policy, client, RateSubject::Everything);
         let usage = self.rejected.peek(&key, policy, now);
-        (!usage.is_allowed).then(|| self.decision(RateKind::FailedAuthentications, usage))
+        if usage.is_allowed {
+            return None;
+        }
+        let kind = RateKind::FailedAuthentications;
+        self.metrics.count_refusal(kind);
+        Some(self.decision(kind, usage))
     }
 
     fn decision(&self, kind: RateKind, usage: Usage) -> RateDecision<'_> {

@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 
 use super::definition::Endpoint;
+use super::measurement::ServiceMetrics;
 use super::openapi::{self, OpenApi};
 use super::router::{Route, Router};
 use super::service_error::ServiceError;
@@ -31,6 +32,7 @@ pub(crate) struct CompiledService {
     /// The CORS policy; `None` if no CORS headers are sent.
     pub(crate) cors: Option<CorsPolicy>,
     pub(crate) rates: RateLimits,
+    pub(crate) metrics: ServiceMetrics,
     pub(crate) better_auth: Option<&'static str>,
     pub(crate) error_pages: Option<Arc<dyn ErrorPages>>,
     /// The texts of the OpenAPI document about the service as a whole.
@@ -68,8 +70,13 @@ impl CompiledService {
         }
     }
 
-    /// Returns the endpoint of a route and method, if there is one.
-    pub(crate) fn endpoint(&self, route: &Route<'_>, method: &Method) -> Option<&Endpoint> {
-        self.endpoints.get(route.row(method)?)
+    /// Returns the endpoint of a route and method and the index of its row, if there is one.
+    pub(crate) fn endpoint(
+        &self,
+        route: &Route<'_>,
+        method: &Method,
+    ) -> Option<(usize, &Endpoint)> {
+        let row = route.row(method)?;
+        Some((row, self.endpoints.get(row)?))
     }
 }

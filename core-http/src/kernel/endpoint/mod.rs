@@ -11,6 +11,7 @@
 //! - `policy`, `authenticate`, `check_request`, `pipeline`: the steps from a request to its response, which apply the
 //!   checks of `super::admission`.
 //! - `final_refusal`: which refusals are stored under idempotency keys.
+//! - `measurement`, `metrics_service`: the metrics of each endpoint, and the service that shows all metrics.
 //! - `health`: the paths that every service has without a row.
 //! - `openapi`: the description of the table.
 
@@ -21,6 +22,8 @@ pub(super) mod definition;
 pub(super) mod final_refusal;
 pub(super) mod handler;
 pub(super) mod health;
+pub(crate) mod measurement;
+pub(super) mod metrics_service;
 pub(super) mod openapi;
 pub(super) mod pipeline;
 pub(super) mod policy;

@@ -27,6 +27,7 @@ use super::compiled::CompiledService;
 use super::definition::{Endpoint, Handler, HandlerOutcome, UnitRun};
 use super::final_refusal;
 use super::health;
+use super::measurement::{Measurement, Target};
 use super::two_parts;
 use crate::kernel::admission::idempotency::{Claim, ClaimRules, KeyScope, Progress};
 use crate::kernel::answer::envelope::as_page;
@@ -52,6 +53,7 @@ pub(crate) async fn answer(
     service: &CompiledService,
     request: Request<Body>,
     refusal: Option<Error>,
+    measured: &mut Measurement<'_>,
 ) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
     let is_head = request.method() == Method::HEAD;
@@ -62,10 +64,11 @@ pub(crate) async fn answer(
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
         (None, Some(error)) => {
-            let style = refusal_style(service, request, style);
+            measured.count_error(error.code());
+            let style = refusal_style(service, request, style, measured);
             failure_response(service, &error, text(&id), style, None)
         }
-        (None, None) => respond(service, request, text(&id), style).await,
+        (None, None) => respond(service, request, text(&id), style, measured).await,
     };
     let headers = response.headers_mut();
     if let Some(cors) = cors {
@@ -90,14 +93,17 @@ async fn respond(
     request: Request<Body>,
     id: &str,
     mut style: ErrorStyle,
+    measured: &mut Measurement<'_>,
 ) -> Response<Body> {
     let cookies = service.better_auth_cookies(request.headers(), style);
     let mut row = None;
-    let outcome = AssertUnwindSafe(handle(service, request, id, &mut style, &mut row))
+    let handled = handle(service, request, id, &mut style, &mut row, measured);
+    let outcome = AssertUnwindSafe(handled)
         .catch_unwind()
         .await
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
     outcome.unwrap_or_else(|error| {
+        measured.count_error(error.code());
         let status = row.map(|row: &Endpoint| row.row.status_of(error.code()));
         let mut response = failure_response(service, &error, id, style, status);
         if matches!(error, Error::Unauthorized) {
@@ -138,11 +144,17 @@ fn refusal_style(
     service: &CompiledService,
     request: Request<Body>,
     default: ErrorStyle,
+    measured: &mut Measurement<'_>,
 ) -> ErrorStyle {
     let (parts, _) = request.into_parts();
-    let route = service.route(&parts);
-    let endpoint = route.and_then(|route| service.endpoint(&route, &parts.method));
-    endpoint.map_or(default, |endpoint| style_of(endpoint, &parts, default))
+    let Some(route) = service.route(&parts) else {
+        return default;
+    };
+    let Some((row, endpoint)) = service.endpoint(&route, &parts.method) else {
+        return default;
+    };
+    measured.set_target(Target::Row(row));
+    style_of(endpoint, &parts, default)
 }
 
 /// Returns the error style of a row for a request.
@@ -171,15 +183,22 @@ async fn handle<'s>(
     id: &str,
     style: &mut ErrorStyle,
     row: &mut Option<&'s Endpoint>,
+    measured: &mut Measurement<'_>,
 ) -> Result<Response<Body>> {
     let (mut parts, body) = request.into_parts();
     let Some(route) = service.route(&parts) else {
-        return Box::pin(built_in(service, &parts)).await;
+        let answer = Box::pin(built_in(service, &parts)).await;
+        if answer.is_ok() {
+            measured.set_target(Target::BuiltIn);
+        }
+        return answer;
     };
-    let Some(endpoint) = service.endpoint(&route, &parts.method) else {
+    let Some((index, endpoint)) = service.endpoint(&route, &parts.method) else {
+        measured.count_error(Code::MethodNotAllowed);
         return Ok(method_not_allowed(service, &route.allow(), id, *style));
     };
     *row = Some(endpoint);
+    measured.set_target(Target::Row(index));
     *style = style_of(endpoint, &parts, *style);
     let params = route.into_params();
     let caller = identify(service, &mut parts).await?;

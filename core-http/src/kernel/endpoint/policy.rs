@@ -14,6 +14,7 @@ use http_body::Body as _;
 use super::authenticate::locked_out;
 use super::compiled::CompiledService;
 use super::definition::Endpoint;
+use super::measurement::Measurement;
 use super::{health, pipeline};
 use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
 use crate::kernel::admission::rate_limit::RateDecision;
@@ -23,17 +24,31 @@ use crate::kernel::request::credentials::check_service_key;
 
 /// Returns the response to a request that has just arrived at the service, or its refusal.
 pub(crate) async fn answer(service: &CompiledService, request: Request<Body>) -> Response<Body> {
+    let mut measured = service.metrics.begin();
+    let response = admit(service, request, &mut measured).await;
+    measured.set_status(response.status());
+    response
+}
+
+/// Returns the response to a request, or its refusal.
+async fn admit(
+    service: &CompiledService,
+    request: Request<Body>,
+    measured: &mut Measurement<'_>,
+) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     if let Some(counted) = locked_out(service, &parts) {
         let request = Request::from_parts(parts, body);
-        let mut response = pipeline::answer(service, request, Some(counted.error())).await;
+        let refusal = Some(counted.error());
+        let mut response = pipeline::answer(service, request, refusal, measured).await;
         counted.write(response.headers_mut());
         return response;
     }
     check_service_key(&service.app, service.name, &mut parts).await;
     if is_via_gateway(&service.app, &parts) {
         let body = with_time_limits(service, &parts, body);
-        return pipeline::answer(service, Request::from_parts(parts, body), None).await;
+        let request = Request::from_parts(parts, body);
+        return pipeline::answer(service, request, None, measured).await;
     }
     let counted = count(service, &parts).await;
     let refusal = counted
@@ -42,7 +57,7 @@ pub(crate) async fn answer(service: &CompiledService, request: Request<Body>) ->
         .or_else(|| cross_origin(service, &parts));
     let body = with_time_limits(service, &parts, body);
     let request = Request::from_parts(parts, body);
-    let mut response = pipeline::answer(service, request, refusal).await;
+    let mut response = pipeline::answer(service, request, refusal, measured).await;
     if let Some(counted) = counted {
         // A 429 of the handler has the `Retry-After` of another policy.
         let refused_by_handler = response.status() == StatusCode::TOO_MANY_REQUESTS;
@@ -56,7 +71,9 @@ pub(crate) async fn answer(service: &CompiledService, request: Request<Body>) ->
 /// Returns the endpoint of a request. For a preflight, it is the endpoint of the intended request.
 fn endpoint_of<'s>(service: &'s CompiledService, parts: &Parts) -> Option<&'s Endpoint> {
     let route = service.route(parts)?;
-    service.endpoint(&route, &intended_method(&parts.method, &parts.headers))
+    let method = intended_method(&parts.method, &parts.headers);
+    let (_, endpoint) = service.endpoint(&route, &method)?;
+    Some(endpoint)
 }
 
 /// Adds the time limits of the service to a body. Uploads have other limits, see

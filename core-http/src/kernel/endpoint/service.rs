@@ -15,6 +15,7 @@ use http_body_util::BodyExt;
 
 use super::compiled::CompiledService;
 use super::definition::Endpoint;
+use super::measurement::ServiceMetrics;
 use super::openapi::{OpenApi, Tag};
 use super::router::{Mount, Router};
 use super::service_error::ServiceError;
@@ -140,7 +141,8 @@ impl ServiceBuilder {
             tags: self.tags,
             session_cookie: self.session_cookie,
         };
-        let rates = RateLimits::of(&self.app);
+        let rates = RateLimits::of(&self.app, self.name);
+        let metrics = ServiceMetrics::new(&self.app.metrics, self.name, &self.endpoints);
         Ok(Service(Arc::new(CompiledService {
             name: self.name,
             app: self.app,
@@ -150,6 +152,7 @@ impl ServiceBuilder {
             proxies: self.proxies,
             cors: self.cors,
             rates,
+            metrics,
             better_auth: self.better_auth,
             error_pages: self.error_pages,
             about,

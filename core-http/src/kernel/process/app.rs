@@ -12,6 +12,7 @@ use super::options::ServiceOptions;
 use super::service_key::ServiceKey;
 use super::signals::{AccessSignal, JobSignal, SealSignal};
 use super::store_check::StoreCheck;
+use crate::kernel::metrics::Metrics;
 
 /// The ports and settings of the services. All services of a process share one value.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub struct App {
     pub streams: OpenStreams,
     /// The last health check of the store. Share one value between the services of a process.
     pub store_check: StoreCheck,
+    /// The metrics of the suite. Share one value between the services and the gateway of a process.
+    pub metrics: Metrics,
 }
 
 impl App {

@@ -8,6 +8,7 @@ use core_http::gateway::{
     Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams,
 };
 use core_http::iam::SessionAuthority;
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::testing::PEER;
 use core_http::kernel::{Body, PeerAddr, empty_body};
 use http::request::Builder;
@@ -63,6 +64,7 @@ impl Arrangement {
             clock: Arc::clone(&app.clock),
             entropy: Arc::clone(&app.entropy),
             meter: None,
+            metrics: Metrics::new(),
         };
         let config = GatewayConfig {
             service_key: Some(Secret::new(SERVICE_KEY)),

@@ -12,6 +12,7 @@ use core_http::gateway::{
     Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ResolvedCredential, ServiceTokens,
     Upstreams,
 };
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
 use core_http::{IncomingBody, ServeOptions};
 use http::{HeaderMap, Request, Response};
@@ -133,6 +134,7 @@ pub(super) fn gateway_with(address: SocketAddr, config: GatewayConfig) -> Gatewa
         clock: manual_clock(),
         entropy: Arc::new(SeededEntropy::new(1)),
         meter: None,
+        metrics: Metrics::new(),
     };
     Gateway::new(config, ports).unwrap()
 }

@@ -8,6 +8,7 @@ use core_domain::kernel::{Caller, Secret};
 use core_http::gateway::{Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, Upstreams};
 use core_http::iam::SessionAuthority;
 use core_http::kernel::Body;
+use core_http::kernel::metrics::Metrics;
 use http::{Method, Request};
 use tower::ServiceExt;
 
@@ -54,6 +55,7 @@ async fn gateway(world: &World) -> (Gateway, Server) {
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
         meter: None,
+        metrics: Metrics::new(),
     };
     let config = GatewayConfig {
         service_key: Some(Secret::new(SERVICE_KEY)),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use core_domain::kernel::SuiteService;
 use core_http::gateway::{HttpUpstream, Upstream, UpstreamError};
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{Body, bytes_body, empty_body};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -207,6 +209,33 @@ async fn line_53_too_many_requests_in_flight_are_refused_until_a_response_has_en
     drop(first);
     for _ in 0..3 {
         assert_eq!(get(&upstream).await.unwrap(), 200);
+    }
+}
+
+#[tokio::test]
+async fn line_57_retries_refusals_an_open_breaker_and_requests_in_flight_are_measured() {
+    let metrics = Metrics::new();
+    let has = |line: &str| metrics.render().lines().any(|own| own == line);
+    let service = ScriptedService::start(&[Behaviour::Stall, Behaviour::Close]).await;
+    let upstream = service.upstream().with_max_in_flight(1);
+    let upstream = upstream.with_metrics(&metrics, SuiteService::Registry);
+    let first = send(&upstream, Method::GET, empty_body()).await.unwrap();
+    let in_flight = r#"core_gateway_upstream_requests_in_flight{service="registry"}"#;
+    assert!(has(&format!("{in_flight} 1")), "{}", metrics.render());
+    get(&upstream).await.unwrap_err();
+    drop(first);
+    assert!(has(&format!("{in_flight} 0")));
+    for _ in 0..3 {
+        get(&upstream).await.unwrap_err();
+    }
+    get(&upstream).await.unwrap_err();
+    for line in [
+        r#"core_gateway_upstream_retries_total{service="registry"} 3"#,
+        r#"core_gateway_upstream_refusals_total{service="registry",reason="in_flight"} 1"#,
+        r#"core_gateway_upstream_refusals_total{service="registry",reason="breaker"} 1"#,
+        r#"core_gateway_upstream_breaker_open{service="registry"} 1"#,
+    ] {
+        assert!(has(line), "{line}\n{}", metrics.render());
     }
 }
 

@@ -16,6 +16,7 @@ use core_http::gateway::{
     Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, RouteClasses,
     Upstream, UpstreamError, Upstreams, UsageMeter,
 };
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, bytes_body, empty_body};
 use futures_util::future::BoxFuture;
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
@@ -252,6 +253,7 @@ impl World {
             clock: Arc::clone(&clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
             meter,
+            metrics: Metrics::new(),
         };
         Self {
             gateway: Gateway::new(config, ports).unwrap(),
@@ -282,6 +284,7 @@ impl World {
             clock: Arc::clone(&world.clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
             meter: None,
+            metrics: Metrics::new(),
         };
         Gateway::new(config, ports).unwrap_err().to_string()
     }

@@ -10,6 +10,7 @@ use core_http::gateway::{
     ServiceTokens, Upstreams,
 };
 use core_http::iam::SessionAuthority;
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::testing::PEER;
 use core_http::kernel::{Body, PeerAddr, bytes_body, empty_body};
 use http::Request;
@@ -48,6 +49,7 @@ fn gateway(world: &World, authority: Arc<dyn Authority>, upstreams: Upstreams) -
         clock: Arc::clone(&world.app.clock),
         entropy: Arc::clone(&world.app.entropy),
         meter: None,
+        metrics: Metrics::new(),
     };
     Gateway::new(config(), ports).unwrap()
 }

@@ -176,8 +176,17 @@ pub(crate) struct Options {
     /// The IP address to listen on [default: 127.0.0.1].
     #[arg(long, env = "CORE_BIND", default_value = "127.0.0.1", global = true)]
     pub(crate) bind: IpAddr,
-    /// The gateway's port. The services use the ports after it, sites the port ten above it. 0 means free ports
-    /// [default: 8080].
+    /// The IP address on which metrics are served. They need no credential, so it must be an address that only the
+    /// scraper reaches. `bind` does not change it [default: 127.0.0.1].
+    #[arg(
+        long,
+        env = "CORE_METRICS_BIND",
+        default_value = "127.0.0.1",
+        global = true
+    )]
+    pub(crate) metrics_bind: IpAddr,
+    /// The gateway's port. The services use the ports after it, metrics the port nine above it, and sites the port ten
+    /// above it. 0 means free ports [default: 8080].
     #[arg(long, env = "CORE_BASE_PORT", default_value = "8080", global = true)]
     pub(crate) base_port: u16,
     /// The services to run, separated by commas [default: all].

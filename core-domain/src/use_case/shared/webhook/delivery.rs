@@ -488,7 +488,7 @@ fn outcome(
 ) -> WebhookOutcome {
     let answered = answer.as_ref().ok();
     let error = match answer {
-        Ok(answer) if (200..300).contains(&answer.status) => None,
+        Ok(answer) if answer.is_success() => None,
         Ok(answer) => Some(format!("the receiver answered {}", answer.status)),
         Err(error) => Some(error.to_string()),
     };

@@ -10,6 +10,7 @@ use core_http::gateway::{
     Authority, AuthorityError, Gateway, GatewayConfig, InProcess, Invalidate, Ports, Upstreams,
 };
 use core_http::iam::SessionAuthority;
+use core_http::kernel::metrics::Metrics;
 use core_http::kernel::testing::{PEER, SERVICE_KEY};
 use core_http::kernel::{PeerAddr, empty_body};
 use http::Request;
@@ -63,6 +64,7 @@ impl TestGateway {
             clock: Arc::clone(&app.clock),
             entropy: Arc::clone(&app.entropy),
             meter: None,
+            metrics: Metrics::new(),
         };
         let config = GatewayConfig {
             service_key: Some(Secret::new(SERVICE_KEY)),

@@ -1,0 +1,85 @@
+//! The metrics of the sealer and of the billing ticker.
+
+use core_domain::use_case::billing::advance_job::DueCustomers;
+use core_http::kernel::metrics::{Counter, Definition, Gauge, Metrics};
+
+const SEALED: Definition<0> = Definition {
+    name: "core_audit_entries_sealed_total",
+    help: "Audit entries that this process has linked and hashed.",
+    labels: [],
+};
+
+const SEAL_FAILURES: Definition<0> = Definition {
+    name: "core_audit_seal_failures_total",
+    help: "Failed attempts to seal audit entries.",
+    labels: [],
+};
+
+const DUE_CUSTOMERS: Definition<1> = Definition {
+    name: "core_billing_customers_due",
+    help: "Customers for whom something is due, at the last tick of billing. `waiting`: their job waits for the payment provider, or has failed.",
+    labels: ["state"],
+};
+
+const TICK_FAILURES: Definition<0> = Definition {
+    name: "core_billing_tick_failures_total",
+    help: "Failures to find or queue due work of billing.",
+    labels: [],
+};
+
+/// The metrics of the sealer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SealerMetrics {
+    sealed: Counter,
+    failures: Counter,
+}
+
+impl SealerMetrics {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        Self {
+            sealed: metrics.counters(&SEALED).with([]),
+            failures: metrics.counters(&SEAL_FAILURES).with([]),
+        }
+    }
+
+    /// Counts sealed entries.
+    pub(crate) fn count_sealed(&self, entries: usize) {
+        self.sealed.add(u64::try_from(entries).unwrap_or(u64::MAX));
+    }
+
+    /// Counts a failed attempt.
+    pub(crate) fn count_failure(&self) {
+        self.failures.increment();
+    }
+}
+
+/// The metrics of the billing ticker.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BillingMetrics {
+    running: Gauge,
+    waiting: Gauge,
+    failures: Counter,
+}
+
+impl BillingMetrics {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        let customers = metrics.gauges(&DUE_CUSTOMERS);
+        Self {
+            running: customers.with(["running"]),
+            waiting: customers.with(["waiting"]),
+            failures: metrics.counters(&TICK_FAILURES).with([]),
+        }
+    }
+
+    /// Sets the numbers of customers for whom something is due.
+    pub(crate) fn set_due(&self, due: &DueCustomers) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.running.set(number(due.running));
+        self.waiting.set(number(due.waiting));
+    }
+
+    /// Counts a failure.
+    pub(crate) fn count_failure(&self) {
+        self.failures.increment();
+    }
+}
