@@ -89,6 +89,7 @@ fn is_segment(text: &str) -> bool {
 fn is_stable(row: &Endpoint) -> bool {
     let path = row.path();
     let ends = [
+        "-options",
         "/verify",
         "/events",
         "/logs",

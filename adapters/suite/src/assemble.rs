@@ -112,16 +112,15 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         ..billing.as_ref().clone()
     });
     let kinds = register_billing(kinds, &background_billing, &builder.entropy)?;
-    let app = app(
-        &builder,
-        &secret,
-        &store,
-        &provider,
+    let parts = AppParts {
+        store: &store,
+        provider: &provider,
         kinds,
-        &after_commit,
-        nodes.limiter,
-        metrics.clone(),
-    )?;
+        after_commit: &after_commit,
+        limiter: nodes.limiter,
+        metrics: metrics.clone(),
+    };
+    let app = app(&builder, &secret, parts)?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(
         &app,
@@ -342,37 +341,42 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
+/// The parts of an [`App`] that are built before it.
+struct AppParts<'a> {
+    store: &'a Arc<dyn Store>,
+    provider: &'a Provider,
+    kinds: Kinds,
+    after_commit: &'a AfterCommit,
+    limiter: Arc<dyn RateLimiter>,
+    metrics: Metrics,
+}
+
 fn app(
     builder: &SuiteBuilder,
     secret: &InstallationSecret,
-    store: &Arc<dyn Store>,
-    provider: &Provider,
-    kinds: Kinds,
-    after_commit: &AfterCommit,
-    limiter: Arc<dyn RateLimiter>,
-    metrics: Metrics,
+    parts: AppParts<'_>,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {
-        store: Arc::clone(store),
+        store: Arc::clone(parts.store),
         clock: builder.clock_or_system(),
         entropy: Arc::clone(entropy),
-        kinds: Arc::new(kinds),
+        kinds: Arc::new(parts.kinds),
         hasher: hasher(builder),
-        blobs: Arc::clone(&provider.blobs),
-        limiter,
+        blobs: Arc::clone(&parts.provider.blobs),
+        limiter: parts.limiter,
         service_key: service_key(builder)?,
         issuer: builder.iam_url.clone(),
         cipher: Cipher::new(encryption_key(builder, secret), Arc::clone(entropy)),
         audit_key: Ed25519Private::from_seed(secret.key("audit")),
-        sealed: after_commit.seal_signal(),
-        jobs: after_commit.job_signal(),
-        access: after_commit.access(),
+        sealed: parts.after_commit.seal_signal(),
+        jobs: parts.after_commit.job_signal(),
+        access: parts.after_commit.access(),
         options: service_options(builder)?,
         in_flight: InFlight::default(),
         streams: OpenStreams::default(),
         store_check: StoreCheck::default(),
-        metrics,
+        metrics: parts.metrics,
     }))
 }
 

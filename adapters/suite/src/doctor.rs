@@ -23,18 +23,18 @@ use crate::{SuiteBuilder, SuiteError};
 pub enum Severity {
     /// The subject is as it should be.
     Fine,
-    /// The suite works, but somebody should look at it.
+    /// The suite works, but an operator should look at it.
     Warning,
     /// The suite does not start, or a part of it fails.
     Failure,
 }
 
-/// A finding of a check. Its text says what is wrong, and what to do.
+/// A finding of a check. Its text says what is wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was checked, in one or two words.
+    /// The subject of the check, in one or two words.
     pub subject: &'static str,
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
     /// The finding for an operator, without secrets.
     pub text: String,
@@ -46,7 +46,7 @@ impl Finding {
         Self::new(subject, Severity::Fine, text)
     }
 
-    /// Creates a finding that somebody should look at.
+    /// Creates a finding that an operator should look at.
     pub fn warning(subject: &'static str, text: impl Into<String>) -> Self {
         Self::new(subject, Severity::Warning, text)
     }

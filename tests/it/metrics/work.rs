@@ -5,7 +5,7 @@ use core_suite::jobs::{
     JobInput, JobKind, JobStep, LaneKey, Observation, PlatformId, StepContext, StepError, Steps,
     Unowned,
 };
-use core_suite::{Suite, SuiteBuilder};
+use core_suite::{Suite, SuiteBuilder, SuiteService};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -258,7 +258,10 @@ async fn units_of_work_and_connections_are_measured_on_every_store() {
 
 #[tokio::test]
 async fn every_metric_has_series_once_a_suite_has_worked() {
-    let (_fresh, suite) = suite(Backend::Sqlite, |builder| builder).await;
+    // The metrics of a service over HTTP have series only if there is one.
+    let with_remote =
+        |builder: SuiteBuilder| builder.remote_service(SuiteService::Stacks, "http://127.0.0.1:9");
+    let (_fresh, suite) = suite(Backend::Sqlite, with_remote).await;
     let metrics = suite.metrics();
     let _ = suite
         .send("gateway", Call::get("/api/v1/platforms"))

@@ -126,6 +126,9 @@ async fn the_enriched_session_shows_organization_role_tenant_and_suspension() {
         assert_eq!(fields["session"]["id"], ada.session_id.as_str());
         assert!(!fields.to_string().contains(&ada.token));
         let fields = fields.as_object_mut().unwrap();
+        // The response is valid as long as the session.
+        let valid_until = fields.remove("validUntil").unwrap();
+        assert_eq!(valid_until, fields["session"]["expiresAt"]);
         fields.retain(|name, _| name != "user" && name != "session");
         json!(fields)
     };
