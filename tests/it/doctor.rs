@@ -44,12 +44,12 @@ async fn a_new_folder_and_a_running_server_are_fine_and_nothing_is_created() {
     let server = Server::start(&data, &[]).await;
     let (status, output) = diagnose(&data, &[]).await;
     assert_eq!(status, Some(0), "{output}");
+    // A slow or small disk is only a warning.
     for subject in ["database", "data folder", "disk", "infrastructure"] {
-        assert!(
-            lines_about(&output, subject)[0].starts_with("ok"),
-            "{output}"
-        );
+        let line = lines_about(&output, subject)[0];
+        assert!(!line.starts_with("FAILURE"), "{output}");
     }
+    assert!(!output.contains("does not exist"), "{output}");
     assert!(
         lines_about(&output, "mail")[0].starts_with("WARNING"),
         "{output}"
@@ -71,10 +71,8 @@ async fn a_database_with_the_schema_of_this_version_is_fine_and_its_clock_is_com
     let server = Server::start(folder.path(), &arguments).await;
     let (status, output) = diagnose(folder.path(), &arguments).await;
     assert_eq!(status, Some(0), "{output}");
-    assert!(
-        lines_about(&output, "clock")[0].starts_with("ok"),
-        "{output}"
-    );
+    let clock = lines_about(&output, "clock")[0];
+    assert!(!clock.starts_with("FAILURE"), "{output}");
     assert!(
         lines_about(&output, "keys")
             .join("\n")
