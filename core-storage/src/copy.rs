@@ -172,19 +172,16 @@ impl DigestInProgress {
     }
 }
 
-/// Reads a page of a table in the order of its keys: the rows after one key, and not after another.
+/// Reads a page of a table in the order of its keys: the rows after one key, up to another.
 async fn read_page(
     unit: &mut dyn RowTx,
     table: &'static Table,
     after: Option<Value>,
     last: Option<&Value>,
 ) -> Result<Vec<Row>, StoreError> {
-    let mut select = Select::of(table);
+    let up_to = last.map(|last| Filter::le(table.key(), last.clone()));
+    let mut select = Select::of(table).filter_if(up_to).limit(PAGE_ROWS);
     select.after = after.map(|key| vec![key]);
-    select = match last {
-        Some(last) => select.filter(Filter::le(table.key(), last.clone())),
-        None => select.limit(PAGE_ROWS),
-    };
     let mut rows = Vec::new();
     let mut visit = |row: &dyn ReadRow| {
         rows.push(table.copy_row(row)?);
@@ -302,13 +299,9 @@ async fn read_range(
     table: &'static Table,
     range: &KeyRange<'_>,
 ) -> Result<Vec<Row>, StoreError> {
-    if range.last.is_some() {
-        return read_page(unit, table, range.after.clone(), range.last).await;
-    }
-    // The last range has no end, so it is read in pages.
     let (mut rows, mut after) = (Vec::new(), range.after.clone());
     loop {
-        let page = read_page(unit, table, after.take(), None).await?;
+        let page = read_page(unit, table, after.take(), range.last).await?;
         let next = next_position(&page);
         rows.extend(page);
         match next {

@@ -259,6 +259,13 @@ async fn a_damaged_incomplete_or_misplaced_backup_is_refused() {
         matches!(again, Err(BackupError::FolderNotEmpty(_))),
         "{again:?}"
     );
+    let inside = original.folder().join("backup");
+    let within = original.builder.clone();
+    let within = within.back_up(&inside, &mut |_| {}).await;
+    assert!(
+        matches!(within, Err(BackupError::InsideData(_))),
+        "{within:?}"
+    );
     // The original itself is not overwritten.
     let over = original.builder.clone();
     let over = over

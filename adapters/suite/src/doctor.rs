@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Infrastructure, Mode, Store};
+use core_domain::port::{Cause, Infrastructure, Mode, Store};
 use core_domain::registry::ResourceType;
 
 use crate::assemble::open_options;
@@ -117,7 +117,7 @@ impl SuiteBuilder {
     fn settings_finding(&self) -> Finding {
         let subject = "settings";
         if let Err(error) = self.check() {
-            return Finding::failure(subject, text_of(&error));
+            return Finding::failure(subject, Cause::new(error).to_string());
         }
         match self.contradictions().as_slice() {
             [] => Finding::fine(subject, "valid"),
@@ -150,7 +150,7 @@ impl SuiteBuilder {
         let options = open_options(self, &secret);
         match self.store.clone().open_read_only(options).await {
             Ok(store) => self.opened_database(store).await,
-            Err(error) => vec![Finding::failure(subject, refusal(&error))],
+            Err(error) => vec![Finding::failure(subject, refusal(error))],
         }
     }
 
@@ -224,7 +224,7 @@ impl SuiteBuilder {
         match infrastructure(self, None) {
             Ok(Some(provider)) => provider_finding(subject, provider.as_ref()).await,
             Ok(None) => Finding::fine(subject, "created on this machine, in the data folder"),
-            Err(error) => Finding::failure(subject, text_of(&error)),
+            Err(error) => Finding::failure(subject, Cause::new(error).to_string()),
         }
     }
 }
@@ -237,7 +237,7 @@ async fn provider_finding(subject: &'static str, provider: &dyn Infrastructure) 
         Ok(Err(error)) => {
             let text = format!(
                 "{}; check the network, the account and its token",
-                text_of(&error)
+                Cause::new(error)
             );
             Finding::failure(subject, text)
         }
@@ -350,8 +350,8 @@ pub async fn connect(address: &str) -> Result<Duration, String> {
 }
 
 /// Returns what to do about a database that cannot be opened.
-fn refusal(error: &SuiteError) -> String {
-    let advice = match error {
+fn refusal(error: SuiteError) -> String {
+    let advice = match &error {
         SuiteError::Store(StoreError::Unavailable(_)) => {
             "; check that it runs, and the URL, the network and the password"
         }
@@ -360,17 +360,5 @@ fn refusal(error: &SuiteError) -> String {
         }
         _ => "",
     };
-    format!("{}{advice}", text_of(error))
-}
-
-/// Returns the text of an error with all its causes.
-fn text_of(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    let mut text = error.to_string();
-    for cause in causes.map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
+    format!("{}{advice}", Cause::new(error))
 }

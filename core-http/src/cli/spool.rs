@@ -97,7 +97,7 @@ impl Source {
 enum ContentHash {
     /// The digest of the plan.
     Plan(String),
-    /// The hash of what was written so far.
+    /// The hash of the bytes that were written so far.
     Archive(Sha256),
 }
 

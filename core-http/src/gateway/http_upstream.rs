@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::breaker::{Attempt, Breaker, RetryBudget};
 use super::config::ConfigError;
-use super::permitted_body::PermittedBody;
+use super::guarded_body::GuardedBody;
 use super::routes::RouteClasses;
 use super::service_tokens::{ServiceTokens, TokenFor};
 use super::upstream::{Upstream, UpstreamError};
@@ -174,7 +174,7 @@ impl HttpUpstream {
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
         let response = self.exchange(request).await?;
-        Ok(response.map(|body| Body::new(PermittedBody::new(body, permit))))
+        Ok(response.map(|body| Body::new(GuardedBody::new(body, permit))))
     }
 
     /// Sets the routes of the service: a [`RouteTable`](super::RouteTable), or the same service as it would run in this

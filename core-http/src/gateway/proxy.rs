@@ -12,13 +12,14 @@ use http_body::Body as _;
 
 use super::config::Settings;
 use super::exchange::{Exchange, Outcome, TRACEPARENT};
+use super::guarded_body::GuardedBody;
 use super::headers::{clean_response, is_forwarding_header, remove_if};
 use super::identity::Identity;
 use super::refusal::Refusal;
 use super::resource_metadata;
 use super::step::errors::catch_panic;
 use super::timeouts::Timeouts;
-use super::upload::{EarlyResponse, Progress, TimedOut, Upload};
+use super::upload::{Progress, TimedOut, Upload, UploadEnd};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
 use crate::kernel::request::header_names;
 use crate::kernel::{
@@ -103,7 +104,7 @@ impl Proxy {
         if !progress.is_open() {
             return Ok(response);
         }
-        Ok(response.map(|body| Body::new(EarlyResponse::new(body, progress))))
+        Ok(response.map(|body| Body::new(GuardedBody::new(body, UploadEnd(progress)))))
     }
 
     /// Builds the request that the service receives.

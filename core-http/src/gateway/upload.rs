@@ -196,49 +196,12 @@ impl Drop for Upload {
     }
 }
 
-/// The body of a response that began before the end of the upload. When it is dropped, the upload ends.
+/// Ends an upload when it is dropped, because the response to it has ended.
 #[derive(Debug)]
-pub(crate) struct EarlyResponse {
-    inner: Body,
-    _upload: UploadEnd,
-}
-
-/// Ends an upload when it is dropped.
-#[derive(Debug)]
-struct UploadEnd(Arc<Progress>);
+pub(crate) struct UploadEnd(pub(crate) Arc<Progress>);
 
 impl Drop for UploadEnd {
     fn drop(&mut self) {
         self.0.end_response();
-    }
-}
-
-impl EarlyResponse {
-    /// Ends the upload with this response.
-    pub(crate) fn new(inner: Body, progress: Arc<Progress>) -> Self {
-        Self {
-            inner,
-            _upload: UploadEnd(progress),
-        }
-    }
-}
-
-impl http_body::Body for EarlyResponse {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.inner).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

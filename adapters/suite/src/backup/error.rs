@@ -29,6 +29,9 @@ pub enum BackupError {
     /// The folder of a new backup, or of the data to restore, already has other files.
     #[error("{0} exists already; use a new or empty folder")]
     FolderNotEmpty(String),
+    /// The folder of a new backup is in the data folder.
+    #[error("{0} is in the data folder; write the backup to another place")]
+    InsideData(String),
     /// The folder is not a complete backup.
     #[error("{0} is not a complete backup: it has no readable manifest.json")]
     NoManifest(String),

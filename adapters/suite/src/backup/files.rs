@@ -28,14 +28,13 @@ pub(super) struct FileDigest {
     pub(super) sha256: String,
 }
 
-/// Copies the files of a data folder into a backup, and returns the digests of the copies, sorted by path. Files that an
-/// earlier call has copied, and that have not changed since, are not copied again; files that no longer exist are removed
+/// Copies the files of a data folder into a backup, and returns their paths, sorted. Files that an earlier call has copied, and that have not changed since, are not copied again; files that no longer exist are removed
 /// from the backup. The database of the records is left out. Files that are deleted in the meantime are left out, too.
 pub(super) fn back_up_folder(
     from: &Path,
     to: &Path,
     database: Option<&Path>,
-) -> Result<Vec<FileDigest>, BackupError> {
+) -> Result<Vec<PathBuf>, BackupError> {
     create_private(to)?;
     let mut copied = Vec::new();
     for path in files_below(from, Path::new(""))? {
@@ -53,7 +52,16 @@ pub(super) fn back_up_folder(
             fs::remove_file(&gone).map_err(|error| BackupError::file(&gone, error))?;
         }
     }
-    copied.into_iter().map(|path| digest(to, path)).collect()
+    Ok(copied)
+}
+
+/// Returns the digests of files below a folder.
+pub(super) fn digest_files(
+    folder: &Path,
+    paths: Vec<PathBuf>,
+) -> Result<Vec<FileDigest>, BackupError> {
+    let digests = paths.into_iter().map(|path| digest(folder, path));
+    digests.collect()
 }
 
 /// Copies the files of a backup into a data folder. The folder may have only files that are in the backup, or that belong

@@ -24,7 +24,7 @@ pub use core_storage::copy::{CopyError, CopyProgress, CopyStart, TableDigest};
 use core_storage::copy::{copy_rows, digest_rows, ensure_empty};
 
 pub use self::error::BackupError;
-use self::files::{back_up_folder, restore_folder, verify_folder};
+use self::files::{back_up_folder, digest_files, restore_folder, verify_folder};
 pub use self::manifest::BackupSummary;
 use self::manifest::Manifest;
 use crate::assemble::open_options;
@@ -66,6 +66,9 @@ impl SuiteBuilder {
         on_progress: &mut (dyn FnMut(CopyProgress) + Send),
     ) -> Result<BackupSummary, BackupError> {
         create_empty(folder)?;
+        if let Some(data) = &self.data_folder {
+            ensure_outside(folder, data)?;
+        }
         let source = self.rows(Access::Read).await?;
         let (data, database) = (self.data_folder.clone(), self.database_file());
         let copied = folder.join(DATA);
@@ -83,7 +86,8 @@ impl SuiteBuilder {
         drop(records);
         // Without this file the folder has nothing but the backup. It is not an error if it stays.
         let _ = std::fs::remove_file(folder.join(format!("{RECORDS}.lock")));
-        let files = copy_files(copied).await?;
+        let files = copy_files(copied.clone()).await?;
+        let files = in_background(move || digest_files(&copied, files)).await?;
         let manifest = Manifest::new(self.clock_or_system().now(), tables, files);
         manifest.write(folder)?;
         Ok(manifest.summary())
@@ -173,6 +177,18 @@ fn create_empty(folder: &Path) -> Result<(), BackupError> {
         None => Ok(()),
         Some(_) => Err(BackupError::FolderNotEmpty(folder.display().to_string())),
     }
+}
+
+/// Checks that a backup is not in the data folder, where it would be a part of itself.
+fn ensure_outside(backup: &Path, data: &Path) -> Result<(), BackupError> {
+    let real = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| BackupError::file(path, error))
+    };
+    if data.exists() && real(backup)?.starts_with(real(data)?) {
+        return Err(BackupError::InsideData(backup.display().to_string()));
+    }
+    Ok(())
 }
 
 /// Runs work that blocks on files.

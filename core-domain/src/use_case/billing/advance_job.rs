@@ -172,7 +172,7 @@ pub async fn queue_due(cx: &Context, store: &dyn Store, billing: &Billing) -> Re
     Ok(customers)
 }
 
-/// Returns what is due first for each customer, and those of their lanes that are in use.
+/// Returns the first due change of each customer, and those of their lanes that are in use.
 async fn find_due(
     uow: &mut dyn UnitOfWork,
     billing: &Billing,

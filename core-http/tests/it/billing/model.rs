@@ -235,7 +235,7 @@ impl Rules {
         assert!(live <= 1);
     }
 
-    /// Asserts that the provider has charged what was paid. Holds when no outcome is open.
+    /// Asserts that the provider has charged the amounts that are paid. No outcome may be open.
     async fn check_charges(&self, world: &World) {
         for invoice in world.invoices(&self.platform).await {
             let charged: i64 = world.charged_amounts(&invoice).await.iter().sum();

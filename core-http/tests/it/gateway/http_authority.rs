@@ -49,17 +49,6 @@ impl Remote {
         assert_eq!(remote, local);
         remote
     }
-
-    async fn organization_key(&self, token: &str, organization: &str) -> String {
-        let body = json!({ "name": "ci", "organizationId": organization });
-        let request = Request::post("/api/auth/api-key/create")
-            .header("authorization", format!("Bearer {token}"))
-            .header("content-type", "application/json");
-        let request = request.body(bytes_body(body.to_string())).unwrap();
-        let created = self.world.iam.raw(request).await;
-        assert!(created.is_success(), "{}", created.json);
-        created.text("key").to_owned()
-    }
 }
 
 /// The parts of a resolved credential that a gateway uses, in a form that can be compared.
@@ -129,7 +118,7 @@ async fn line_24_a_remote_iam_resolves_the_same_callers_as_one_in_this_process()
     let found = remote.resolve(&bearer(&ada.token)).await.unwrap();
     assert!(!found.permissions.contains(&"entity:write".to_owned()));
 
-    let key = remote.organization_key(&ada.token, organization).await;
+    let key = world.organization_key(&ada.token, organization).await;
     let key = Credential::ApiKey(Secret::new(&key));
     let found = remote.resolve(&key).await.unwrap();
     assert_eq!(found.requests_per_minute, Some(600));
@@ -181,7 +170,7 @@ async fn a_gateway_that_validates_a_key_at_a_remote_iam_does_not_use_up_its_limi
     let world = &remote.world;
     let ada = world.sign_up("ada@example.org").await;
     let set_up = world.set_up_organization(&ada, "engines").await.expect(201);
-    let secret = remote
+    let secret = world
         .organization_key(&ada.token, set_up.text("orgId"))
         .await;
     let key = Credential::ApiKey(Secret::new(&secret));

@@ -127,7 +127,7 @@ impl Credentials {
             set_active(world, &person, &organization).await;
             all.push((name, bearer(&person.token)));
             if role == Role::OWNER {
-                let key = create_key(world, &person, &organization).await;
+                let key = world.organization_key(&person.token, &organization).await;
                 all.push(("an API key", Some(("x-api-key", key))));
             }
         }
@@ -148,17 +148,6 @@ async fn set_active(world: &World, person: &Person, organization: &str) {
     let body = json!({ "organizationId": organization });
     let active = world.call_organization(person, "set-active", body).await;
     let _ = active.expect(200);
-}
-
-async fn create_key(world: &World, person: &Person, organization: &str) -> String {
-    let body = json!({ "name": "ci", "organizationId": organization });
-    let request = Request::post("/api/auth/api-key/create")
-        .header("authorization", format!("Bearer {}", person.token))
-        .header("content-type", "application/json");
-    let request = request.body(bytes_body(body.to_string())).unwrap();
-    let created = world.iam.raw(request).await;
-    assert!(created.is_success(), "{}", created.json);
-    created.text("key").to_owned()
 }
 
 /// Returns the request of a case as a client sends it to a gateway.

@@ -1,4 +1,4 @@
-//! A response body that holds the permit of its request.
+//! A response body that ends something together with the response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,26 +6,25 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use super::upstream_metrics::InFlightRequest;
 use crate::kernel::{Body, BoxError};
 
-/// A body that releases a permit when it has ended or is dropped.
+/// A body that drops a guard when it has ended, has failed or is dropped.
 #[derive(Debug)]
-pub(super) struct PermittedBody {
+pub(super) struct GuardedBody<G> {
     inner: Body,
-    permit: Option<InFlightRequest>,
+    guard: Option<G>,
 }
 
-impl PermittedBody {
-    pub(super) fn new(inner: Body, permit: InFlightRequest) -> Self {
+impl<G> GuardedBody<G> {
+    pub(super) const fn new(inner: Body, guard: G) -> Self {
         Self {
             inner,
-            permit: Some(permit),
+            guard: Some(guard),
         }
     }
 }
 
-impl http_body::Body for PermittedBody {
+impl<G: Unpin> http_body::Body for GuardedBody<G> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -35,7 +34,7 @@ impl http_body::Body for PermittedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
-            self.permit = None;
+            self.guard = None;
         }
         polled
     }
