@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use core_http::kernel::testing::Answer;
 use core_storage::testing;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::world::{SERVICE_KEY, Server, build_binary};
+use crate::world::{Call, Installation, PlatformMember, SERVICE_KEY, Server, build_binary};
 
 /// The name of each service, and the variable with its URL.
 const SERVICES: [(&str, &str); 6] = [
@@ -31,6 +32,11 @@ impl Split {
     /// Starts a process for each group of services, in order, and then the gateway. The first group has IAM. A gateway
     /// without a group is a process of its own, without a database.
     async fn start(groups: &[&[&str]], database: &str) -> Self {
+        Self::start_with(groups, database, &[]).await
+    }
+
+    /// Like [`Self::start`], with more arguments for the gateway.
+    async fn start_with(groups: &[&[&str]], database: &str, for_gateway: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut environment = vec![
             ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
@@ -53,7 +59,8 @@ impl Split {
             Some(last) if last.contains(&"gateway") => nodes.pop().unwrap(),
             _ => {
                 let own = data.path().join("of-the-gateway");
-                Server::start_with(&own, &["--services", "gateway"], &environment).await
+                let arguments = [&["--services", "gateway"], for_gateway].concat();
+                Server::start_with(&own, &arguments, &environment).await
             }
         };
         Self {
@@ -78,6 +85,11 @@ impl Split {
         let taken = tour.output().await.unwrap();
         let said = [taken.stdout, taken.stderr].map(|text| String::from_utf8(text).unwrap());
         assert!(taken.status.success(), "{}\n{}", said[0], said[1]);
+    }
+
+    /// Sends a request for the platform of a member, or for a path below it, to the gateway.
+    async fn get_as(&self, member: &PlatformMember, rest: &str) -> Answer {
+        self.gateway.get(&member.token, &member.at(rest)).await
     }
 
     async fn terminate(self) {
@@ -125,5 +137,30 @@ async fn the_tour_passes_with_a_gateway_that_has_some_of_the_services() {
     ];
     let split = Split::start(&groups, &database.url).await;
     split.take_tour().await;
+    split.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_sees_its_own_changes_at_once_through_a_gateway_that_caches_sessions() {
+    let all = SERVICES.map(|(name, _)| name);
+    let folder = tempfile::tempdir().unwrap();
+    let database = format!("sqlite:{}", folder.path().join("core.sqlite").display());
+    // Longer than the test needs for a round, so that an old entry would be used.
+    let caches = ["--set", "settings.gateway.session_cache=5s"];
+    let split = Split::start_with(&[&all], &database, &caches).await;
+    let ada = crate::world::sign_up(&split.nodes[0], "engines", "Engines").await;
+    let reason = serde_json::json!({ "reason": "a test" });
+    let operate = |action| Call::post(ada.at(action), &reason).bearer(SERVICE_KEY);
+    let suspended = split.gateway.send("gateway", operate("/suspend"));
+    let _ = suspended.await.expect(200);
+    // The gateway caches the session, and that its platform is suspended.
+    let _ = split.get_as(&ada, "").await.expect(451);
+    let restored = split.gateway.send("gateway", operate("/restore"));
+    let _ = restored.await.expect(200);
+    let _ = split.get_as(&ada, "").await.expect(200);
+    let sign_out = Call::post("/api/v1/iam/api/auth/sign-out", &serde_json::json!({}));
+    let sign_out = sign_out.bearer(&ada.token);
+    let _ = split.gateway.send("gateway", sign_out).await.expect(200);
+    let _ = split.get_as(&ada, "").await.expect(401);
     split.terminate().await;
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use core_domain::kernel::{Effect, Effects, Notice, PlatformId};
 use core_domain::port::{CommitListener, DetachedCommit, Notices};
 use core_http::gateway::Invalidate;
-use core_http::kernel::{AccessSignal, JobSignal, SealSignal};
+use core_http::kernel::{AccessSignal, JobSignal, SealSignal, record_effects};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -18,8 +18,8 @@ use crate::worker::WorkerWake;
 /// webhook dispatcher when a message, a mail or a webhook message is queued. Wakes the sealer when an audit entry is
 /// written, the readers of the change feed when entries are sealed, and the event streams of a job when it has new
 /// events. It also drops what the gateway has cached about the sessions, API keys and platforms that changed. A
-/// sign-out or suspension therefore applies from the next request on, and ends open event streams. Finally it sends the
-/// effects to the other processes of the installation, which react to them in the same way.
+/// sign-out or suspension therefore applies from the next request on, and ends open event streams. A gateway in another
+/// process that forwarded the request gets the effects with the response. Finally it sends the effects to all other processes of the installation, which react to them in the same way.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     /// The runtime that completes commits whose callers were dropped; `None` if the suite was built outside a runtime.
@@ -178,6 +178,7 @@ impl AfterCommit {
 impl CommitListener for AfterCommit {
     fn on_committed(&self, effects: &Effects) {
         effects.iter().for_each(|effect| self.react_to(effect));
+        record_effects(effects);
         if let Some(notices) = &self.notices {
             notices.publish(effects);
         }

@@ -130,7 +130,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &billing,
         &iam_config,
     )?;
-    let remote = RemoteServices::of(&builder, &app, &services.iam)?;
+    let remote = RemoteServices::of(&builder, &app, &services.iam, &after_commit)?;
     let gateway = gateway(
         &builder,
         &app,

@@ -16,6 +16,7 @@ use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 
 use crate::SuiteBuilder;
+use crate::after_commit::AfterCommit;
 use crate::usage::UsageSink;
 
 /// The path at which the billing service accepts usage.
@@ -49,6 +50,7 @@ pub(crate) struct RemoteServices {
     addresses: BTreeMap<SuiteService, String>,
     tokens: Arc<ServiceTokens>,
     metrics: Metrics,
+    after_commit: Arc<AfterCommit>,
 }
 
 impl RemoteServices {
@@ -58,6 +60,7 @@ impl RemoteServices {
         builder: &SuiteBuilder,
         app: &App,
         iam: &Service,
+        after_commit: &Arc<AfterCommit>,
     ) -> std::result::Result<Option<Self>, ConfigError> {
         let addresses = builder.remote_services.clone();
         let Some(key) = builder
@@ -76,6 +79,7 @@ impl RemoteServices {
             addresses,
             tokens: Arc::new(tokens),
             metrics: app.metrics.clone(),
+            after_commit: Arc::clone(after_commit),
         }))
     }
 
@@ -85,9 +89,11 @@ impl RemoteServices {
     ) -> Option<std::result::Result<HttpUpstream, ConfigError>> {
         let url = self.addresses.get(&service)?;
         let tokens = Arc::clone(&self.tokens);
+        let after_commit = Arc::clone(&self.after_commit);
         let upstream = HttpUpstream::new(url).map(|upstream| {
             upstream
                 .with_service_tokens(tokens, service)
+                .with_notices(move |notice| after_commit.on_notice(notice))
                 .with_metrics(&self.metrics, service)
         });
         Some(upstream)

@@ -87,11 +87,7 @@ impl NoticeSet {
     pub fn to_messages(&self, sender: &ProcessName, max_bytes: usize) -> Vec<String> {
         let mut messages = Vec::new();
         let mut message = sender.0.clone();
-        let missed = self.has_missed.then(|| MISSED.to_owned());
-        for text in missed
-            .into_iter()
-            .chain(self.effects.iter().map(Effect::to_text))
-        {
+        for text in self.texts() {
             let has_notice = message.len() > sender.0.len();
             if has_notice && message.len() + 1 + text.len() > max_bytes {
                 messages.push(std::mem::replace(&mut message, sender.0.clone()));
@@ -112,10 +108,33 @@ impl NoticeSet {
         if sender == receiver.0 {
             return;
         }
+        self.insert_text(notices);
+    }
+
+    /// Encodes the notices as one text of at most `max_bytes`, without a sender. The text of more notices is that of
+    /// [`Notice::Missed`]. It consists of letters, digits, spaces and the characters `_.:*-`.
+    #[must_use]
+    pub fn to_text(&self, max_bytes: usize) -> String {
+        let text = self.texts().collect::<Vec<_>>().join(" ");
+        if text.len() > max_bytes {
+            return MISSED.to_owned();
+        }
+        text
+    }
+
+    /// Adds the notices of a text, like [`Self::insert_message`].
+    pub fn insert_text(&mut self, notices: &str) {
         for text in notices.split(' ') {
             let effect = Effect::from_text(text);
             self.insert(effect.map_or(Notice::Missed, Notice::Effect));
         }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = String> {
+        let missed = self.has_missed.then(|| MISSED.to_owned());
+        missed
+            .into_iter()
+            .chain(self.effects.iter().map(Effect::to_text))
     }
 }
 
@@ -160,6 +179,19 @@ mod tests {
             }
             prop_assert!(own.is_empty());
             prop_assert_eq!(received, sent);
+        }
+
+        #[test]
+        fn notices_are_one_text_or_everything_if_they_do_not_fit(
+            effects in btree_set(any::<Effect>(), 1..20), max_bytes in 1_usize..2_000,
+        ) {
+            let sent = of(effects.into_iter().map(Notice::Effect));
+            let text = sent.to_text(max_bytes);
+            prop_assert!(text.len() <= max_bytes);
+            let mut received = NoticeSet::default();
+            received.insert_text(&text);
+            let fits = sent.to_text(usize::MAX).len() <= max_bytes;
+            prop_assert_eq!(received, if fits { sent } else { NoticeSet::only_missed() });
         }
 
         #[test]

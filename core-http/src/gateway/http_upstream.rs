@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::kernel::{Caller, SuiteService};
+use core_domain::kernel::{Caller, Notice, NoticeSet, SuiteService};
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
@@ -67,7 +67,11 @@ pub struct HttpUpstream {
     /// A permit for each request that may be in flight. A request holds its permit until its response has ended.
     in_flight: Arc<Semaphore>,
     metrics: UpstreamMetrics,
+    on_notice: Option<OnNotice>,
 }
+
+/// Receives the notices in responses.
+type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;
 
 impl HttpUpstream {
     /// Creates an upstream for an address such as `http://127.0.0.1:8082`. The caller is not sent to the service
@@ -104,6 +108,7 @@ impl HttpUpstream {
             retries: RetryBudget::default(),
             in_flight: Arc::new(Semaphore::new(DEFAULT_MAX_IN_FLIGHT)),
             metrics: UpstreamMetrics::default(),
+            on_notice: None,
         })
     }
 
@@ -111,6 +116,15 @@ impl HttpUpstream {
     #[must_use]
     pub fn with_metrics(mut self, metrics: &Metrics, service: SuiteService) -> Self {
         self.metrics = UpstreamMetrics::new(metrics, service);
+        self
+    }
+
+    /// Sets a function that is called with what a request has changed at the service, before the client gets the
+    /// response. It should invalidate what this process has cached, see [`Invalidate`](super::Invalidate). Services
+    /// report their changes only to a gateway with [service tokens](Self::with_service_tokens). Default: none.
+    #[must_use]
+    pub fn with_notices(mut self, on_notice: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.on_notice = Some(Arc::new(on_notice));
         self
     }
 
@@ -173,8 +187,25 @@ impl HttpUpstream {
         let permit = self.admit()?;
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
-        let response = self.exchange(request).await?;
+        let mut response = self.exchange(request).await?;
+        self.take_notices(response.headers_mut());
         Ok(response.map(|body| Body::new(GuardedBody::new(body, permit))))
+    }
+
+    /// Removes the notices from the headers of a response, and passes them on.
+    fn take_notices(&self, headers: &mut HeaderMap) {
+        let Some(value) = headers.remove(&header_names::NOTICES) else {
+            return;
+        };
+        let Some(on_notice) = &self.on_notice else {
+            return;
+        };
+        let mut notices = NoticeSet::default();
+        // A value that is no text is one notice that cannot be read.
+        notices.insert_text(value.to_str().unwrap_or(""));
+        while let Some(notice) = notices.pop() {
+            on_notice(&notice);
+        }
     }
 
     /// Sets the routes of the service: a [`RouteTable`](super::RouteTable), or the same service as it would run in this

@@ -72,6 +72,7 @@ pub use process::app::App;
 pub use process::in_flight::InFlight;
 pub use process::open_streams::OpenStreams;
 pub use process::options::{BodyTimes, MAX_BODY_BYTES, ServiceOptions};
+pub use process::request_effects::record_effects;
 pub(crate) use process::service_key::TokenDigest;
 pub use process::service_key::{ServiceKey, ServiceKeyError};
 pub use process::signals::{AccessSignal, JobSignal, SealSignal};

@@ -16,8 +16,10 @@ use super::compiled::CompiledService;
 use super::definition::Endpoint;
 use super::measurement::Measurement;
 use super::{health, pipeline};
+use crate::kernel::ViaGateway;
 use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
 use crate::kernel::admission::rate_limit::RateDecision;
+use crate::kernel::process::request_effects::with_effects;
 use crate::kernel::request::body::{Body, TimedBody};
 use crate::kernel::request::client::{host, is_from_proxy, is_via_gateway, peer_client};
 use crate::kernel::request::credentials::check_service_key;
@@ -47,8 +49,13 @@ async fn admit(
     check_service_key(&service.app, service.name, &mut parts).await;
     if is_via_gateway(&service.app, &parts) {
         let body = with_time_limits(service, &parts, body);
+        let is_in_process = parts.extensions.get::<ViaGateway>().is_some();
         let request = Request::from_parts(parts, body);
-        return pipeline::answer(service, request, None, measured).await;
+        let answered = pipeline::answer(service, request, None, measured);
+        if is_in_process {
+            return answered.await;
+        }
+        return with_effects(answered).await;
     }
     let counted = count(service, &parts).await;
     let refusal = counted

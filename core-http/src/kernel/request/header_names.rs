@@ -31,6 +31,9 @@ pub(crate) static CLIENT_IP: HeaderName = HeaderName::from_static("x-core-client
 /// The service key or service token of a gateway, in requests whose `Authorization` is the client's own or absent.
 pub(crate) static SERVICE_KEY: HeaderName = HeaderName::from_static("x-core-service-key");
 
+/// What a request has changed, in responses of a service to a gateway in another process. The gateway removes it.
+pub(crate) static NOTICES: HeaderName = HeaderName::from_static("x-core-notices");
+
 /// The request id that the gateway sends to a service.
 pub(crate) static CORE_REQUEST_ID: HeaderName = HeaderName::from_static("x-core-request-id");
 

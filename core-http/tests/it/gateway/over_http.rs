@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use core_domain::kernel::{Caller, PermissionSet, Secret, SuiteService};
+use core_domain::kernel::{
+    Caller, Effect, Notice, PermissionSet, PlatformId, Secret, SessionId, SuiteService,
+};
 use core_domain::testing::SeededEntropy;
 use core_http::gateway::{
     Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ResolvedCredential, ServiceTokens,
-    Upstreams,
+    Upstream, Upstreams,
 };
 use core_http::kernel::metrics::Metrics;
-use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
+use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body, empty_body};
 use core_http::{IncomingBody, ServeOptions};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Collected};
@@ -353,6 +355,44 @@ async fn a_service_that_cannot_be_reached_or_disconnects_is_502() {
         let answer = gateway.send_raw(&request).await;
         assert_eq!(status(&answer), "502", "{answer}");
         assert!(answer.contains("UPSTREAM_ERROR") && !answer.contains(&address.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn notices_of_an_http_service_are_passed_on_before_the_response_and_removed_from_it() {
+    let service = tower::service_fn(|request: Request<IncomingBody>| async move {
+        let mut response = Response::new(bytes_body("from the service"));
+        let value = match request.uri().path() {
+            "/ended" => Some("session:s-1 platform:p-1"),
+            "/newer" => Some("something-of-a-newer-version"),
+            _ => None,
+        };
+        if let Some(value) = value {
+            let headers = response.headers_mut();
+            headers.insert("x-core-notices", value.parse().unwrap());
+        }
+        Ok::<_, Infallible>(response)
+    });
+    let service = Server::start(service, options()).await;
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Arc::clone(&received);
+    let upstream = HttpUpstream::new(&format!("http://{}", service.address)).unwrap();
+    let upstream = upstream.with_notices(move |notice| {
+        recorder.lock().unwrap().push(notice.clone());
+    });
+    let effects = [
+        Effect::SessionChanged(SessionId::parse("s-1").unwrap()),
+        Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap()),
+    ];
+    for (path, expected) in [
+        ("/ended", effects.map(Notice::Effect).to_vec()),
+        ("/newer", vec![Notice::Missed]),
+        ("/other", vec![]),
+    ] {
+        let request = Request::get(path).body(empty_body()).unwrap();
+        let response = upstream.send(request).await.unwrap();
+        assert!(!response.headers().contains_key("x-core-notices"), "{path}");
+        assert_eq!(std::mem::take(&mut *received.lock().unwrap()), expected);
     }
 }
 
