@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::Clock;
+use core_storage::sql::migrations::MigrationOptions;
 use core_storage::sql::postgres::SessionTimeouts;
 use core_storage::{CursorKey, DEFAULT_PAGE_BYTES};
 use sqlx::PgPool;
@@ -32,6 +33,8 @@ pub struct SqlxConfig {
     /// The byte budget of a page, see [`RecordStore::with_page_bytes`](core_storage::RecordStore::with_page_bytes). Its
     /// default is 1 MiB.
     pub page_bytes: usize,
+    /// How migrations run. Default: those that have not run, when the store is opened.
+    pub migrations: MigrationOptions,
 }
 
 impl std::fmt::Debug for SqlxConfig {
@@ -56,6 +59,7 @@ impl SqlxConfig {
             answer_margin: Duration::from_secs(5),
             retry_timeout: Duration::from_secs(10),
             page_bytes: DEFAULT_PAGE_BYTES,
+            migrations: MigrationOptions::default(),
         }
     }
 }

@@ -61,6 +61,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
 use core_domain::port::{Mode, PoolState, Store};
+use core_storage::sql::migration_plan::MigrationPlan;
 use core_storage::sql::{Dialect, SqlTx, StatementCache};
 use core_storage::{CheckedTx, RecordStore, RowStore, RowTx, Table};
 
@@ -84,6 +85,14 @@ pub async fn open(config: SqlxConfig) -> Result<Arc<dyn Store>, StoreError> {
     let rows = rows(config, &[]).await?;
     let store = RecordStore::new(rows, cursor_key).with_page_bytes(page_bytes);
     Ok(Arc::new(store.with_retry_timeout(retry_timeout)))
+}
+
+/// Returns the migrations that have not run on the database, which is only read. Sizes of tables are not read.
+///
+/// # Errors
+/// See [`open`].
+pub async fn plan_migrations(config: SqlxConfig) -> Result<MigrationPlan, StoreError> {
+    schema::plan(&config).await
 }
 
 /// Opens the row engine. The `extra` tables are created if they are missing.

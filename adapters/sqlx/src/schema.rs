@@ -2,7 +2,10 @@
 
 use core_domain::kernel::StoreError;
 use core_storage::Table;
-use core_storage::sql::postgres::{self, MigrationConnection, check_schema_name};
+use core_storage::sql::Dialect;
+use core_storage::sql::migration_plan::MigrationPlan;
+use core_storage::sql::migrations::{self, AppliedMigration};
+use core_storage::sql::postgres::{self, MigrationConnection, MigrationTarget, check_schema_name};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row};
 
@@ -10,21 +13,60 @@ use crate::config::SqlxConfig;
 use crate::error::failure;
 use crate::lease::Lease;
 
-/// Runs the pending migrations, and creates the `extra` tables that are missing.
+/// Runs the pending migrations, and creates the `extra` tables that are missing. If the configuration forbids it, checks
+/// that there are no pending migrations.
 pub(crate) async fn migrate(
     config: &SqlxConfig,
     extra: &[&'static Table],
 ) -> Result<(), StoreError> {
     let schema = config.schema.as_deref();
     schema.map_or(Ok(()), check_schema_name)?;
-    let settings = schema.map_or_else(String::new, search_path);
     let mut lease = Lease::acquire(&config.pool).await?;
     // A failure leaves a transaction open.
     lease.in_transaction = true;
     let mut migrating = Migrating(lease.connection()?);
-    postgres::migrate(&mut migrating, &settings, schema, extra).await?;
+    if config.migrations.at_open {
+        let target = MigrationTarget {
+            schema,
+            sets_search_path: schema.is_some(),
+            extra,
+        };
+        // Boxed, so that the future of every caller stays small.
+        Box::pin(postgres::migrate(
+            &mut migrating,
+            &target,
+            &config.migrations,
+        ))
+        .await?;
+    } else {
+        let done = applied(&mut migrating, schema).await?;
+        migrations::ensure_done(&done, Dialect::Postgres).map_err(StoreError::backend)?;
+    }
     lease.in_transaction = false;
     Ok(())
+}
+
+async fn applied(
+    connection: &mut Migrating<'_>,
+    schema: Option<&str>,
+) -> Result<Vec<AppliedMigration>, StoreError> {
+    let set = schema.map_or_else(String::new, search_path);
+    connection.run(&format!("BEGIN; {set}")).await?;
+    let done = postgres::applied(connection, false).await?;
+    connection.run("COMMIT").await?;
+    Ok(done)
+}
+
+/// Returns the migrations that have not run. Sizes of tables are not read.
+pub(crate) async fn plan(config: &SqlxConfig) -> Result<MigrationPlan, StoreError> {
+    let schema = config.schema.as_deref();
+    schema.map_or(Ok(()), check_schema_name)?;
+    let mut lease = Lease::acquire(&config.pool).await?;
+    // A failure leaves a transaction open.
+    lease.in_transaction = true;
+    let done = applied(&mut Migrating(lease.connection()?), schema).await?;
+    lease.in_transaction = false;
+    MigrationPlan::of(&done, Dialect::Postgres, Vec::new()).map_err(StoreError::backend)
 }
 
 /// Returns the statement that makes the schema the only one of the transaction.
@@ -44,15 +86,17 @@ impl MigrationConnection for Migrating<'_> {
         &mut self,
         statement: &'static str,
         texts: &[&str],
-    ) -> Result<Vec<(String, String)>, StoreError> {
+    ) -> Result<Vec<Vec<String>>, StoreError> {
         let mut query = sqlx::query(statement).persistent(false);
         for text in texts {
             query = query.bind(*text);
         }
         let rows = query.fetch_all(&mut *self.0).await.map_err(failure)?;
-        let rows = rows
-            .iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        let rows = rows.iter().map(|row| {
+            let texts = (0..row.len()).map(|at| row.try_get::<Option<String>, _>(at));
+            let texts = texts.map(|text| text.map(Option::unwrap_or_default));
+            texts.collect::<Result<Vec<_>, _>>()
+        });
         rows.collect::<Result<_, sqlx::Error>>().map_err(failure)
     }
 }

@@ -179,6 +179,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         Arc::clone(&provider.infrastructure),
         Arc::clone(&background_billing),
         builder.settings.billing.keep_usage_events,
+        builder.settings.history,
         builder.settings.sweep,
         sole_user,
     );
@@ -282,6 +283,7 @@ pub(crate) fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) 
         cursor_key: secret.key("cursors").into(),
         pool: builder.settings.pool,
         postgres: builder.settings.postgres.clone(),
+        migrations: builder.settings.migrations.options(),
     }
 }
 

@@ -14,6 +14,9 @@ pub enum SuiteError {
     /// The chosen store needs a feature of this crate that is not enabled.
     #[error("the store requires the feature {0}, which is not enabled")]
     FeatureMissing(&'static str),
+    /// The store has no migrations: it is in memory, or belongs to the host program.
+    #[error("the store has no migrations")]
+    NoMigrations,
     /// The data folder cannot be created, read or written.
     #[error("the data folder cannot be used")]
     Folder(#[from] std::io::Error),

@@ -8,6 +8,8 @@ use core_domain::kernel::{Clock, ProcessName, duration_text};
 use core_domain::port::{Notices, Store};
 #[cfg(feature = "sqlite")]
 use core_storage::RowStore;
+use core_storage::sql::migration_plan::MigrationPlan;
+use core_storage::sql::migrations::MigrationOptions;
 use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +132,11 @@ pub(crate) struct OpenOptions {
         expect(dead_code, reason = "only the Postgres stores use them")
     )]
     pub(crate) postgres: PostgresOptions,
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres", feature = "sqlx")),
+        expect(dead_code, reason = "a store in memory has no migrations")
+    )]
+    pub(crate) migrations: MigrationOptions,
 }
 
 impl OpenOptions {
@@ -274,6 +281,32 @@ impl StoreChoice {
         }
     }
 
+    /// Returns the migrations that have not run on the database.
+    pub(crate) async fn plan_migrations(
+        self,
+        options: OpenOptions,
+    ) -> Result<MigrationPlan, SuiteError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => {
+                let config = sqlite_config(path, options);
+                Ok(core_storage::sqlite::plan_migrations(config).await?)
+            }
+            #[cfg(not(feature = "sqlite"))]
+            Self::Sqlite(_) => Err(SuiteError::FeatureMissing("sqlite")),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => {
+                let config = postgres_config(url, options);
+                Ok(core_storage::postgres::plan_migrations(config).await?)
+            }
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => Err(SuiteError::FeatureMissing("postgres")),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(pool) => Ok(core_sqlx::plan_migrations(sqlx_config(pool, options)).await?),
+            Self::Memory | Self::Custom(_) => Err(SuiteError::NoMigrations),
+        }
+    }
+
     /// Opens the store for reading, while another process may use it. Only SQLite and Postgres differ from
     /// [`Self::open`].
     pub(crate) async fn open_read_only(
@@ -296,6 +329,7 @@ fn sqlite_config(path: PathBuf, options: OpenOptions) -> core_storage::sqlite::S
     config.acquire_timeout = options.pool.sqlite_acquire_timeout;
     config.read_timeout = options.pool.sqlite_read_timeout;
     config.page_bytes = options.pool.page_bytes;
+    config.migrations = options.migrations;
     config
 }
 
@@ -350,6 +384,7 @@ fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres:
     config.lock_timeout = pool.postgres_lock_timeout;
     config.idle_timeout = pool.postgres_idle_timeout;
     config.page_bytes = pool.page_bytes;
+    config.migrations = options.migrations;
     config
 }
 
@@ -366,6 +401,7 @@ fn sqlx_config(pool: core_sqlx::sqlx::PgPool, options: OpenOptions) -> core_sqlx
     config.answer_margin = pool.postgres_answer_margin;
     config.retry_timeout = pool.postgres_retry_timeout;
     config.page_bytes = pool.page_bytes;
+    config.migrations = options.migrations;
     config
 }
 

@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::billing_options::BillingOptions;
 use crate::dns_options::DnsOptions;
+use crate::history_options::HistoryOptions;
 use crate::mail_options::MailOptions;
 use crate::metrics::MetricsOptions;
+use crate::migrations::MigrationSettings;
 use crate::open::{PoolOptions, PostgresOptions};
 use crate::outbox_options::OutboxOptions;
 #[cfg(feature = "local")]
@@ -48,6 +50,8 @@ pub struct Settings {
     pub worker: WorkerOptions,
     /// Connections and time-outs of the store, and the size of its pages.
     pub pool: PoolOptions,
+    /// When the migrations of the database run.
+    pub migrations: MigrationSettings,
     /// The Postgres schema of the records, and the certificates that the server is verified with.
     pub postgres: PostgresOptions,
     /// Limits for delivering messages of the outbox to the outlet.
@@ -60,6 +64,8 @@ pub struct Settings {
     pub webhooks: WebhookOptions,
     /// Limits for removing expired records.
     pub sweep: SweepOptions,
+    /// How long ended jobs, builds, deployments and other ended records are kept.
+    pub history: HistoryOptions,
     /// The interval at which gauges are refreshed, and the duration from which units of work are logged as slow.
     pub metrics: MetricsOptions,
     /// Options of the Cloudflare provider (feature `cloudflare`).
@@ -98,6 +104,8 @@ impl Settings {
         check_zones(&self.limits)?;
         self.webhooks.check()?;
         self.sweep.check()?;
+        self.history.check()?;
+        self.migrations.check()?;
         self.metrics.check()?;
         self.worker.check()?;
         self.billing.check()?;
@@ -384,6 +392,14 @@ mod tests {
                 "outbox.timeout",
             ),
             (|s| s.sweep.slice = 1_001, "sweep.slice"),
+            (
+                |s| s.migrations.lock_timeout = std::time::Duration::ZERO,
+                "migrations.lock_timeout",
+            ),
+            (
+                |s| s.history.jobs = std::time::Duration::from_secs(3_600),
+                "history.jobs",
+            ),
             (
                 |s| s.sweep.slice_time = std::time::Duration::from_millis(101),
                 "sweep.slice_time",

@@ -2,7 +2,7 @@
 //! others at the start and once a day. Records are removed in slices, each in its own unit of work. With several nodes,
 //! one node at a time sweeps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use core_domain::kernel::{Cipher, Context, Entropy, Error, Result};
@@ -18,7 +18,11 @@ use core_domain::use_case::billing::storage_usage::measure_storage;
 use core_domain::use_case::billing::{Billing, ledger};
 use core_domain::use_case::cli::remove_expired_plans;
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
+use core_domain::use_case::provisioning::{remove_old_dead_letters, remove_old_jobs};
 use core_domain::use_case::registry::deployment::fail_stuck;
+use core_domain::use_case::registry::retention::{
+    DeploymentPosition, remove_old_builds, remove_old_deployments, remove_old_lifecycle_records,
+};
 use core_domain::use_case::shared::usage::remove_old_events;
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_domain::use_case::shared::{
@@ -30,6 +34,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::background_task::{BackgroundTask, wait_for_grace};
+use crate::history_options::HistoryOptions;
 use crate::slice_size::SliceSize;
 use crate::sweep_options::SweepOptions;
 use crate::uploads;
@@ -63,7 +68,7 @@ const SHORT_LIVED: [(&str, &RemoveSlice<'static>); 8] = [
 ];
 
 /// Records that last for hours or days.
-const LONG_LIVED: [(&str, &RemoveSlice<'static>); 7] = [
+const LONG_LIVED: [(&str, &RemoveSlice<'static>); 6] = [
     ("stored responses", &|uow, limit| {
         Box::pin(remove_expired_answers(uow, limit))
     }),
@@ -75,9 +80,6 @@ const LONG_LIVED: [(&str, &RemoveSlice<'static>); 7] = [
     }),
     ("API keys", &|uow, limit| {
         Box::pin(api_key::remove_ended(uow, limit))
-    }),
-    ("webhook messages", &|uow, limit| {
-        Box::pin(remove_ended_deliveries(uow, limit))
     }),
     ("provider events", &|uow, limit| {
         Box::pin(remove_old_provider_events(uow, limit))
@@ -101,6 +103,8 @@ pub(crate) struct Sweeper {
     billing: Arc<Billing>,
     /// How long usage events are kept.
     usage_retention: Duration,
+    /// How long other ended records are kept.
+    history: HistoryOptions,
     holder: LeaseHolder,
     options: SweepOptions,
 }
@@ -123,6 +127,7 @@ impl Sweeper {
         infrastructure: Arc<dyn Infrastructure>,
         billing: Arc<Billing>,
         usage_retention: Duration,
+        history: HistoryOptions,
         options: SweepOptions,
         is_sole: bool,
     ) -> Self {
@@ -139,6 +144,7 @@ impl Sweeper {
             cipher: app.cipher.clone(),
             billing,
             usage_retention,
+            history,
             holder,
             options,
         }
@@ -200,12 +206,7 @@ impl Sweeper {
         if swept != SweepOutcome::Done {
             return swept;
         }
-        let retention = self.usage_retention;
-        let remove: &RemoveSlice<'_> =
-            &move |uow, limit| Box::pin(remove_old_events(uow, retention, limit));
-        let swept = self
-            .remove_expired(&[("usage events", remove)], stopped)
-            .await;
+        let swept = self.remove_history(stopped).await;
         if swept != SweepOutcome::Done {
             return swept;
         }
@@ -217,6 +218,52 @@ impl Sweeper {
             );
         }
         SweepOutcome::Done
+    }
+
+    /// Removes the ended records that are older than their settings.
+    async fn remove_history(&self, stopped: &watch::Receiver<bool>) -> SweepOutcome {
+        let (usage, history) = (self.usage_retention, self.history);
+        // Most deployments stay, so each slice begins after the one before.
+        let position = Arc::new(Mutex::new(None));
+        let kinds: [(&str, &RemoveSlice<'_>); 7] = [
+            ("usage events", &|uow, limit| {
+                Box::pin(remove_old_events(uow, usage, limit))
+            }),
+            ("webhook messages", &|uow, limit| {
+                Box::pin(remove_ended_deliveries(
+                    uow,
+                    history.webhook_deliveries,
+                    limit,
+                ))
+            }),
+            ("jobs", &|uow, limit| {
+                Box::pin(remove_old_jobs(uow, history.jobs, limit))
+            }),
+            ("dead letters", &|uow, limit| {
+                Box::pin(remove_old_dead_letters(uow, history.dead_letters, limit))
+            }),
+            ("builds", &|uow, limit| {
+                Box::pin(remove_old_builds(uow, history.builds, limit))
+            }),
+            ("lifecycle records", &|uow, limit| {
+                Box::pin(remove_old_lifecycle_records(
+                    uow,
+                    history.lifecycle_records,
+                    limit,
+                ))
+            }),
+            ("deployments", &|uow, limit| {
+                let position = Arc::clone(&position);
+                let after = lock(&position).clone();
+                Box::pin(async move {
+                    let retention = history.deployments;
+                    let removed = remove_old_deployments(uow, retention, after, limit).await?;
+                    *lock(&position) = removed.position;
+                    Ok(removed.examined)
+                })
+            }),
+        ];
+        self.remove_expired(&kinds, stopped).await
     }
 
     /// Removes the expired records of each kind. A kind that fails does not stop the others.
@@ -374,6 +421,12 @@ impl Sweeper {
     }
 }
 
+fn lock(
+    position: &Mutex<Option<DeploymentPosition>>,
+) -> MutexGuard<'_, Option<DeploymentPosition>> {
+    position.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -381,8 +434,9 @@ mod tests {
     use async_trait::async_trait;
     use core_domain::billing::{PaymentProvider, PlanCatalog, TaxTable};
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
-    use core_domain::kernel::{SessionId, StoreError, Timestamp};
+    use core_domain::kernel::{Clock, LifecycleId, PlatformId, SessionId, StoreError, Timestamp};
     use core_domain::port::{Mode, UnitOfWork, Within};
+    use core_domain::registry::{LifecycleQuery, LifecycleRecord, PlatformStatus};
     use core_domain::testing::{
         ManualClock, MemoryInfrastructure, MockBlobs, MockPayments, RecordKey, SeededEntropy,
     };
@@ -446,6 +500,7 @@ mod tests {
                 blobs: Arc::new(blobs),
                 infrastructure: Arc::new(MemoryInfrastructure::default()),
                 usage_retention: Duration::from_secs(100 * 24 * 60 * 60),
+                history: HistoryOptions::default(),
                 holder: LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
                 cipher: Cipher::new([1; 32], entropy.clone()),
                 billing: Arc::new(Billing {
@@ -572,6 +627,38 @@ mod tests {
         sleep(Duration::from_secs(1)).await;
         assert_eq!(world.tokens().await, 0);
         second.stop().await;
+    }
+
+    #[tokio::test]
+    async fn the_daily_sweep_removes_ended_records_after_the_time_of_their_setting() {
+        let world = World::new();
+        let mut sweeper = world.sweeper(1);
+        sweeper.history.lifecycle_records = DAY * 3;
+        let now = world.clock.now();
+        let record = |id: u64| LifecycleRecord {
+            id: LifecycleId::generate(now, &SeededEntropy::new(id)),
+            platform_id: PlatformId::generate(now, &SeededEntropy::new(1)),
+            from_status: None,
+            to_status: PlatformStatus::Active,
+            triggered_by: "ada".to_owned(),
+            trigger_type: "user".to_owned(),
+            reason: None,
+            metadata: serde_json::json!({}),
+            created_at: now,
+        };
+        let records = (0..3).map(record).collect();
+        let mut uow = world.store.begin(Mode::Write).await.unwrap();
+        let lifecycle = uow.repositories(RecordKey::for_tests()).lifecycle_records();
+        lifecycle.insert_many(records).await.unwrap();
+        uow.commit().await.unwrap();
+        for (days, left) in [(2, 3), (1, 3), (1, 0)] {
+            world.clock.advance(DAY * days);
+            let swept = sweeper.remove_history(&running()).await;
+            let mut uow = world.store.begin(Mode::Read).await.unwrap();
+            let lifecycle = uow.repositories(RecordKey::for_tests()).lifecycle_records();
+            let count = lifecycle.count(Within::Installation, &LifecycleQuery::All);
+            assert_eq!((swept, count.await.unwrap()), (SweepOutcome::Done, left));
+        }
     }
 
     #[tokio::test]

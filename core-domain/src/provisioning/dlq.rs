@@ -138,6 +138,9 @@ pub enum DlqQuery {
     },
     /// The open dead letter of a job.
     OpenOf(JobId),
+    /// The dead letters that were created and last changed before this time, and are resolved or discarded; earliest
+    /// first.
+    ClosedBefore(Timestamp),
 }
 
 impl DlqQuery {

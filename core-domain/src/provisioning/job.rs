@@ -336,6 +336,9 @@ pub enum JobQuery {
     WakeAt(Timestamp),
     /// The unfinished jobs whose deadline is before this time, earliest first.
     OverdueAt(Timestamp),
+    /// The jobs that were created and last changed before this time, and that completed or were cancelled; earliest
+    /// first. Other failed jobs have an open dead letter.
+    EndedBefore(Timestamp),
 }
 
 /// Separates kind, platform and key in a stored idempotency key.

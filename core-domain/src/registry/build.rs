@@ -97,6 +97,8 @@ pub enum BuildQuery {
     In(Environment),
     /// The build that a job makes.
     OfJob(JobId),
+    /// The builds that were created and last changed before this time, earliest first.
+    UnchangedSince(Timestamp),
 }
 
 update_command! {

@@ -233,6 +233,15 @@ pub enum DeploymentQuery {
     ActiveOf(Branch),
     /// The pinned deployment of the platform.
     Pinned,
+    /// The deployments that have ended and were created before an instant, earliest first.
+    Ended {
+        /// The end of the time of creation, exclusive.
+        before: Timestamp,
+        /// The creation and the id of the deployment after which the result begins; `None` for the first one.
+        after: Option<(Timestamp, DeploymentId)>,
+    },
+    /// The deployments that have the content of this one, made by a rollback or promotion.
+    CopiesOf(DeploymentId),
     /// The deployments without a job that have not ended and have not changed since an instant.
     Stuck {
         /// The latest last change of an included deployment.

@@ -371,11 +371,13 @@ record! {
     of platform_id;
 }
 
-/// Queries for the lifecycle records of a platform.
+/// Queries for lifecycle records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifecycleQuery {
     /// All records, newest first.
     All,
+    /// The records that were created before this time, earliest first.
+    CreatedBefore(Timestamp),
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use core_domain::kernel::Clock;
 
 use crate::cursor::CursorKey;
 use crate::page::DEFAULT_PAGE_BYTES;
+use crate::sql::migrations::MigrationOptions;
 
 /// When the operating system probes a silent TCP connection, and when it closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub struct PostgresConfig {
     /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes). Its
     /// default is 1 MiB.
     pub page_bytes: usize,
+    /// How migrations run. Default: those that have not run, when the store is opened.
+    pub migrations: MigrationOptions,
 }
 
 impl std::fmt::Debug for PostgresConfig {
@@ -120,6 +123,7 @@ impl PostgresConfig {
             idle_timeout: Duration::from_secs(30),
             retry_timeout: Duration::from_secs(10),
             page_bytes: DEFAULT_PAGE_BYTES,
+            migrations: MigrationOptions::default(),
         }
     }
 }

@@ -35,6 +35,7 @@ use core_domain::port::{Mode, PoolState, Store};
 use crate::checked_tx::CheckedTx;
 use crate::read_only::ensure_read;
 use crate::row_store::{RowStore, RowTx};
+use crate::sql::migration_plan::MigrationPlan;
 use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::table::Table;
 use crate::unit::RecordStore;
@@ -72,6 +73,16 @@ pub async fn open_read_only(config: PostgresConfig) -> Result<Arc<dyn Store>, St
     Ok(Arc::new(store.with_page_bytes(page_bytes)))
 }
 
+/// Returns the migrations that have not run on a database, which is only read.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the URL or the name of the
+/// schema is invalid, or if this program cannot use the database.
+pub async fn plan_migrations(config: PostgresConfig) -> Result<MigrationPlan, StoreError> {
+    let pool = Pool::new(&config)?;
+    schema::plan(&pool).await
+}
+
 /// Opens the row engine of an existing database for reading.
 ///
 /// # Errors
@@ -96,7 +107,7 @@ pub async fn rows(
     extra: &[&'static Table],
 ) -> Result<Arc<dyn RowStore>, StoreError> {
     let pool = Pool::new(&config)?;
-    schema::migrate(&pool, config.schema.as_deref(), extra).await?;
+    schema::migrate(&pool, &config, extra).await?;
     Ok(Arc::new(PostgresRows {
         pool,
         clock: config.clock,

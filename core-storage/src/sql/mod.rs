@@ -6,7 +6,7 @@
 //! 3. Implement [`RowStore`](crate::RowStore). `begin` opens a transaction in the requested mode, and returns
 //!    `CheckedTx::wrap(Box::new(SqlTx::new(executor, dialect, statements, clock)), mode)`. The store keeps one
 //!    [`StatementCache`] for each database, which its units share.
-//! 4. At the start, in one transaction that excludes other processes, run [`migrations::pending`], and then
+//! 4. At the start, in transactions that exclude other processes, run [`migrations::pending`], and then
 //!    [`ddl::create`] for any extra tables.
 //! 5. Run the `conformance` suite.
 //!
@@ -29,9 +29,11 @@ mod executor;
 #[cfg(feature = "conformance")]
 mod explain;
 mod join;
+pub mod migration_plan;
 pub mod migrations;
 #[cfg(feature = "postgres-sql")]
 pub mod postgres;
+mod release;
 mod render;
 mod statement;
 mod text;

@@ -8,6 +8,7 @@ use core_domain::kernel::Clock;
 
 use crate::cursor::CursorKey;
 use crate::page::DEFAULT_PAGE_BYTES;
+use crate::sql::migrations::MigrationOptions;
 
 /// When a commit is flushed to the disk (`PRAGMA synchronous`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct SqliteConfig {
     /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes). Its
     /// default is 1 MiB.
     pub page_bytes: usize,
+    /// How migrations run. Default: those that have not run, when the store is opened.
+    pub migrations: MigrationOptions,
 }
 
 impl SqliteConfig {
@@ -58,6 +61,7 @@ impl SqliteConfig {
             acquire_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(20),
             page_bytes: DEFAULT_PAGE_BYTES,
+            migrations: MigrationOptions::default(),
         }
     }
 }

@@ -9,7 +9,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::config::{SqliteConfig, Synchronous};
 use super::error::statement_error;
 
-use crate::sql::{Dialect, ddl, migrations};
+use crate::sql::migrations::{
+    self, AppliedMigration, MigrationEvent, MigrationOptions, PendingMigration,
+};
+use crate::sql::{Dialect, ddl};
 use crate::table::Table;
 
 /// The number of prepared statements that a connection caches. More than frequent statements exist.
@@ -42,7 +45,7 @@ pub(super) fn writing(
     extra: &[&'static Table],
 ) -> Result<Connection, StoreError> {
     let connection = connect_to_write(config).map_err(statement_error)?;
-    migrate(connection, extra)
+    migrate(connection, &config.migrations, extra)
 }
 
 fn connect_to_write(config: &SqliteConfig) -> Result<Connection, rusqlite::Error> {
@@ -62,11 +65,28 @@ const fn synchronous(config: &SqliteConfig) -> &'static str {
     }
 }
 
-fn migrate(mut connection: Connection, extra: &[&'static Table]) -> Result<Connection, StoreError> {
+fn migrate(
+    mut connection: Connection,
+    options: &MigrationOptions,
+    extra: &[&'static Table],
+) -> Result<Connection, StoreError> {
+    if !options.at_open {
+        ensure_migrated(&connection)?;
+        return Ok(connection);
+    }
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = begun.map_err(statement_error)?;
-    run_migrations(&transaction, extra)?;
+    let ran = run_migrations(&transaction, options)?;
+    for table in extra {
+        let create = ddl::create(table, Dialect::Sqlite, true);
+        transaction
+            .execute_batch(&create)
+            .map_err(statement_error)?;
+    }
     transaction.commit().map_err(statement_error)?;
+    for migration in ran {
+        options.report(&MigrationEvent::Ran(migration.name));
+    }
     // Updates the planner's statistics from a sample of the tables.
     connection
         .execute_batch("PRAGMA optimize = 0x10002")
@@ -74,27 +94,61 @@ fn migrate(mut connection: Connection, extra: &[&'static Table]) -> Result<Conne
     Ok(connection)
 }
 
-fn run_migrations(connection: &Connection, extra: &[&'static Table]) -> Result<(), StoreError> {
+/// Runs the pending migrations, and returns them.
+fn run_migrations(
+    connection: &Connection,
+    options: &MigrationOptions,
+) -> Result<Vec<PendingMigration>, StoreError> {
     let run = |text: &str| connection.execute_batch(text).map_err(statement_error);
     run(migrations::MIGRATIONS_TABLE)?;
+    if table_columns(connection).map_err(statement_error)? == 2 {
+        migrations::MIGRATIONS_COLUMNS
+            .into_iter()
+            .try_for_each(run)?;
+    }
+    let record = |values: [String; 4]| {
+        let recorded = connection.execute(migrations::RECORD_MIGRATION, values);
+        recorded.map(drop).map_err(statement_error)
+    };
     let done = applied_migrations(connection).map_err(statement_error)?;
-    for migration in migrations::pending(&done, Dialect::Sqlite)? {
+    let pending = migrations::pending(&done, Dialect::Sqlite).map_err(StoreError::backend)?;
+    options
+        .ensure_may_run(&done, &pending)
+        .map_err(StoreError::backend)?;
+    for migration in &pending {
         run(migration.text)?;
-        let noted = [migration.name, &migration.checksum];
-        connection
-            .execute(migrations::RECORD_MIGRATION, noted)
-            .map_err(statement_error)?;
+        record(migration.record())?;
     }
-    for table in extra {
-        run(&ddl::create(table, Dialect::Sqlite, true))?;
+    if let Some(release) = migrations::release_to_record(&done)
+        && pending.is_empty()
+    {
+        record(release)?;
     }
-    Ok(())
+    Ok(pending)
 }
 
-fn applied_migrations(connection: &Connection) -> Result<Vec<(String, String)>, rusqlite::Error> {
+/// Returns the number of columns of the table of migrations; 0 if it does not exist.
+fn table_columns(connection: &Connection) -> Result<i64, rusqlite::Error> {
+    let count = "SELECT count(*) FROM pragma_table_info('schema_migrations')";
+    connection.query_row(count, [], |row| row.get(0))
+}
+
+/// Returns the migrations that have run; none in a database without their table.
+pub(super) fn applied_migrations(
+    connection: &Connection,
+) -> Result<Vec<AppliedMigration>, rusqlite::Error> {
+    if table_columns(connection)? == 0 {
+        return Ok(Vec::new());
+    }
     let mut statement = connection.prepare(migrations::MIGRATIONS_DONE)?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    rows.collect()
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        let texts = (0..columns).map(|at| row.get::<_, Option<String>>(at));
+        let texts = texts.map(|text| text.map(Option::unwrap_or_default));
+        texts.collect::<Result<Vec<String>, _>>()
+    })?;
+    rows.map(|row| row.map(AppliedMigration::from_texts))
+        .collect()
 }
 
 /// Opens a connection that only reads.
@@ -113,7 +167,7 @@ pub(super) fn reading(config: &SqliteConfig) -> Result<Connection, StoreError> {
 /// [`StoreError::Backend`] if the database was created by an older or a newer version.
 pub(super) fn ensure_migrated(connection: &Connection) -> Result<(), StoreError> {
     let done = applied_migrations(connection).map_err(statement_error)?;
-    migrations::ensure_done(&done, Dialect::Sqlite)
+    migrations::ensure_done(&done, Dialect::Sqlite).map_err(StoreError::backend)
 }
 
 /// Opens the connection that copies the write-ahead log into the database file.

@@ -39,7 +39,7 @@ use crate::unit::RecordStore;
 pub use config::{SqliteConfig, Synchronous};
 pub use host::enlist;
 pub use online_backup::back_up;
-pub use read_only::{open_read_only, rows_read_only};
+pub use read_only::{open_read_only, plan_migrations, rows_read_only};
 // The driver, whose connection `enlist` passes to the host program.
 pub use rusqlite;
 

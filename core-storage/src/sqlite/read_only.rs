@@ -8,10 +8,12 @@ use core_domain::port::{Mode, PoolState, Store};
 
 use super::config::SqliteConfig;
 use super::connection;
+use super::error::statement_error;
 use super::readers::Readers;
 use crate::checked_tx::CheckedTx;
 use crate::read_only::ensure_read;
 use crate::row_store::{RowStore, RowTx};
+use crate::sql::migration_plan::MigrationPlan;
 use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::unit::RecordStore;
 
@@ -36,6 +38,24 @@ pub async fn rows_read_only(config: SqliteConfig) -> Result<Arc<dyn RowStore>, S
     let opened = tokio::task::spawn_blocking(move || ReadOnlyRows::open(&config));
     let rows = opened.await.map_err(StoreError::unavailable)??;
     Ok(Arc::new(rows))
+}
+
+/// Returns the migrations that have not run on a database, which is only read. A file that does not exist has none.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if the file cannot be read. [`StoreError::Backend`] if this program cannot use the
+/// database.
+pub async fn plan_migrations(config: SqliteConfig) -> Result<MigrationPlan, StoreError> {
+    let planned = tokio::task::spawn_blocking(move || {
+        let mut done = Vec::new();
+        if config.path.try_exists().map_err(StoreError::unavailable)? {
+            let connection = connection::reading(&config)?;
+            let applied = connection::applied_migrations(&connection);
+            done = applied.map_err(statement_error)?;
+        }
+        MigrationPlan::of(&done, Dialect::Sqlite, Vec::new()).map_err(StoreError::backend)
+    });
+    planned.await.map_err(StoreError::unavailable)?
 }
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use core_domain::kernel::TextValue;
 use core_domain::provisioning::{
-    DeadLetter, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold,
+    DeadLetter, DlqQuery, DlqStatus, FailureKind, HoldScope, Job, JobEvent, JobEventQuery, JobHold,
     JobHoldQuery, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey,
     LaneState, Step, TIMED_KINDS,
 };
@@ -155,6 +155,14 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(with(&JobStatus::Waiting))
             .filter(Filter::le("run_at", *now))
             .order_by("run_at"),
+        JobQuery::EndedBefore(instant) => jobs
+            .filter(Filter::Or(vec![
+                with(&JobStatus::Completed),
+                with(&JobStatus::Failed).and(Filter::eq("failure_kind", &FailureKind::Cancelled)),
+            ]))
+            .filter(Filter::lt("created_at", *instant))
+            .filter(Filter::lt("updated_at", *instant))
+            .order_by("created_at"),
         JobQuery::OverdueAt(now) => jobs
             .filter(unfinished_status())
             .filter(Filter::lt("deadline_at", *now))
@@ -356,6 +364,14 @@ table! {
 fn dlq_entries(query: &DlqQuery) -> Select {
     let entries = Select::of(DeadLetter::TABLE).order_by_desc("created_at");
     match query {
+        DlqQuery::ClosedBefore(instant) => {
+            let closed = DlqStatus::ALL.iter().filter(|status| !status.is_open());
+            Select::of(DeadLetter::TABLE)
+                .filter(Filter::one_of("status", closed))
+                .filter(Filter::lt("created_at", *instant))
+                .filter(Filter::lt("updated_at", *instant))
+                .order_by("created_at")
+        }
         DlqQuery::Of {
             status,
             platform_id,

@@ -23,6 +23,7 @@ mod logs;
 mod memory_plan;
 #[cfg(feature = "conformance")]
 mod memory_units;
+mod migrating;
 #[cfg(all(feature = "sqlite", unix))]
 mod permissions;
 #[cfg(all(feature = "conformance", feature = "postgres"))]

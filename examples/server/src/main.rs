@@ -12,6 +12,7 @@ mod import;
 mod journal_writer;
 mod listeners;
 mod log;
+mod migrations;
 mod plans;
 mod run;
 mod run_error;
@@ -84,6 +85,12 @@ fn main() -> ExitCode {
         Some(Command::VerifyJournal) => exit_code(accounting::verify(&config)),
         Some(Command::MigratePlan { from, to }) => {
             exit_code(plans::migrate(&config, *from, *to).map(|()| true))
+        }
+        Some(Command::Migrate {
+            plan: true, sql, ..
+        }) => exit_code(migrations::plan(&config, *sql).map(|()| true)),
+        Some(Command::Migrate { all_stopped, .. }) => {
+            exit_code(migrations::apply(&config, *all_stopped).map(|()| true))
         }
         Some(Command::Workers) => exit_code(workers::run().map(|()| true)),
         _ => exit_code(serve(config).map(|()| true)),

@@ -79,6 +79,11 @@ impl DeploymentFeed {
         let events = match seen.job_id.clone() {
             Some(job) => {
                 let job_events = events_after(uow.as_mut(), &job, self.position).await?;
+                if job_events.is_empty() && self.position == 0 && seen.status.is_terminal() {
+                    // The job and its events were removed because of their age.
+                    let last = self.status_change(&seen).into_iter().collect();
+                    return Ok(self.page(&seen, last));
+                }
                 let job_events = job_events.into_iter();
                 let of_job = job_events.map(|event| DeploymentEvent {
                     id: event.seq,

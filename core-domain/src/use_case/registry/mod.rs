@@ -25,6 +25,7 @@ pub mod provision;
 pub mod reconcile;
 pub mod removal_plan;
 pub mod resource;
+pub mod retention;
 pub mod secret;
 mod slug;
 pub mod tenant;

@@ -16,6 +16,7 @@ mod operating;
 mod operators;
 mod reconciling;
 mod removal;
+mod retention;
 mod stack_refusals;
 mod stacks;
 mod undoing;

@@ -26,6 +26,7 @@ mod platforms;
 mod removal;
 mod reserved_names;
 mod resources;
+mod retention;
 mod secrets;
 mod stores;
 mod totals;

@@ -4,16 +4,75 @@ use core_storage::sql::ddl::{
     Dialect, check, column_definition, create, create_table, guards, guards_of, indexes,
     quote_ident,
 };
+use core_storage::sql::migrations::Release;
 use core_storage::{Column, Type};
 
 use crate::decisions::literal;
 use crate::diff::{AddedColumn, Alteration, Change, ChangedColumn, Guards, stored_type};
 
-/// Returns the text of a migration: the changes in order, separated by empty lines.
-pub(crate) fn render(changes: &[Change], dialect: Dialect) -> String {
+/// The text of a migration for each dialect.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Texts {
+    pub(crate) sqlite: String,
+    pub(crate) postgres: String,
+}
+
+/// Renders the migrations for the changes: one for tables and columns, then one for the indexes of tables that exist. On
+/// Postgres the second one builds and drops indexes outside a transaction, so that servers go on writing. On SQLite the
+/// first one also has the indexes, because some changes of columns need them there.
+pub(crate) fn render(changes: &[Change]) -> Vec<Texts> {
+    let sqlite = changes_text(changes, Dialect::Sqlite);
+    let postgres = changes_text(changes, Dialect::Postgres);
+    let indexes: String = changes.iter().map(index_statements).collect();
+    let release = format!("-- release {}\n", Release::current());
+    let text = |statements: &str| format!("{release}\n{statements}");
+    let outside = format!("{release}-- outside a transaction\n\n{indexes}");
+    match (postgres.is_empty(), indexes.is_empty()) {
+        (_, true) => vec![Texts {
+            sqlite: text(&sqlite),
+            postgres: text(&postgres),
+        }],
+        (true, false) => vec![Texts {
+            sqlite: text(&sqlite),
+            postgres: outside,
+        }],
+        (false, false) => vec![
+            Texts {
+                sqlite: text(&sqlite),
+                postgres: text(&postgres),
+            },
+            Texts {
+                sqlite: release,
+                postgres: outside,
+            },
+        ],
+    }
+}
+
+/// Returns the statements of the changes in order, separated by empty lines.
+fn changes_text(changes: &[Change], dialect: Dialect) -> String {
     let texts = changes.iter().map(|change| render_change(change, dialect));
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     texts.join("\n")
+}
+
+/// Returns the statements that change the indexes of a table on Postgres.
+fn index_statements(change: &Change) -> String {
+    let Change::Alter(alteration) = change else {
+        return String::new();
+    };
+    let dropped = alteration.dropped_indexes.iter();
+    let dropped = dropped.map(|name| {
+        // The index may have been dropped with its column.
+        let name = quote_ident(name);
+        format!("DROP INDEX CONCURRENTLY IF EXISTS {name};\n")
+    });
+    let created = alteration.created_indexes.iter();
+    let created = created.map(|index| {
+        let create = index.create(true);
+        create.replacen(" INDEX ", " INDEX CONCURRENTLY ", 1)
+    });
+    dropped.chain(created).collect()
 }
 
 fn render_change(change: &Change, dialect: Dialect) -> String {
@@ -32,8 +91,10 @@ fn render_change(change: &Change, dialect: Dialect) -> String {
 fn alter(alteration: &Alteration, dialect: Dialect) -> String {
     let table = quote_ident(alteration.table.name);
     let mut text = String::new();
-    for index in &alteration.dropped_indexes {
-        text.push_str(&format!("DROP INDEX {};\n", quote_ident(index)));
+    if dialect == Dialect::Sqlite {
+        for index in &alteration.dropped_indexes {
+            text.push_str(&format!("DROP INDEX {};\n", quote_ident(index)));
+        }
     }
     for column in &alteration.dropped_columns {
         text.push_str(&format!(
@@ -47,8 +108,9 @@ fn alter(alteration: &Alteration, dialect: Dialect) -> String {
     for changed in &alteration.changed_columns {
         text.push_str(&change_column(&table, changed));
     }
-    for index in &alteration.created_indexes {
-        text.push_str(&index.create(false));
+    if dialect == Dialect::Sqlite {
+        let created = alteration.created_indexes.iter();
+        text.extend(created.map(|index| index.create(false)));
     }
     let table = alteration.table;
     let guards = guards_of(table.name, dialect);

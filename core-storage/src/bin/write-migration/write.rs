@@ -12,20 +12,19 @@ use crate::decisions::Decisions;
 use crate::diff::{Change, diff};
 use crate::error::WriteError;
 use crate::files::{DIALECTS, migration_names};
-use crate::render::render;
+use crate::render::{Texts, render};
 use crate::schema::read_schema;
 
-/// The changes of a migration, and its text for each dialect.
+/// The changes, and the migrations that make them.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
-    sqlite: String,
-    postgres: String,
+    /// One migration, or one for tables and columns and one for indexes.
+    pub(crate) migrations: Vec<Texts>,
 }
 
-impl Plan {
-    /// Returns the text for the dialect.
-    pub(crate) fn text(&self, dialect: Dialect) -> &str {
+impl Texts {
+    fn of(&self, dialect: Dialect) -> &str {
         match dialect {
             Dialect::Sqlite => &self.sqlite,
             Dialect::Postgres => &self.postgres,
@@ -52,11 +51,12 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let plan = Plan {
-        sqlite: render(&changes, Dialect::Sqlite),
-        postgres: render(&changes, Dialect::Postgres),
+        migrations: render(&changes),
         changes,
     };
-    run(database, "the migration", &plan.sqlite)?;
+    for migration in &plan.migrations {
+        run(database, "the migration", &migration.sqlite)?;
+    }
     let schema = read_schema(database).map_err(reading())?;
     let left = diff(described, &schema, &mut Decisions::default());
     if left.is_empty() {
@@ -85,25 +85,29 @@ fn run(database: &Connection, what: &str, text: &str) -> Result<(), WriteError> 
     database.execute_batch(text).map_err(WriteError::sql(what))
 }
 
-/// Writes the plan as the next migration, with a file for each dialect. Returns the paths.
+/// Writes the plan as the next migrations, with a file for each dialect. Returns the paths.
 ///
 /// # Errors
 /// [`WriteError::Files`] if the existing files are invalid or incomplete. [`WriteError::Io`] if a file cannot be
 /// written.
 pub(crate) fn write(folder: &Path, name: &str, plan: &Plan) -> Result<Vec<PathBuf>, WriteError> {
-    let name = next_name(folder, name)?;
+    let first = next_number(folder)?;
     let mut written = Vec::new();
-    for (dialect, folder_name) in Dialect::ALL.into_iter().zip(DIALECTS) {
-        let path = file(folder, folder_name, &name);
-        let outcome = create(&path, plan.text(dialect));
-        if let Err(error) = outcome {
-            // A migration without a file for every dialect would break the build.
-            for path in &written {
-                let _ = fs::remove_file(path);
+    for (number, migration) in (first..).zip(&plan.migrations) {
+        let suffix = if number == first { "" } else { "_indexes" };
+        let name = format!("{number:04}_{name}{suffix}");
+        for (dialect, folder_name) in Dialect::ALL.into_iter().zip(DIALECTS) {
+            let path = file(folder, folder_name, &name);
+            let outcome = create(&path, migration.of(dialect));
+            if let Err(error) = outcome {
+                // A migration without a file for every dialect would break the build.
+                for path in &written {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(WriteError::io(&path)(error));
             }
-            return Err(WriteError::io(&path)(error));
+            written.push(path);
         }
-        written.push(path);
     }
     Ok(written)
 }
@@ -112,10 +116,10 @@ fn create(path: &Path, text: &str) -> std::io::Result<()> {
     fs::File::create_new(path)?.write_all(text.as_bytes())
 }
 
-fn next_name(folder: &Path, name: &str) -> Result<String, WriteError> {
+fn next_number(folder: &Path) -> Result<u32, WriteError> {
     let names = migration_names(folder).map_err(WriteError::Files)?;
     let last = names.last().and_then(|last| last[..4].parse::<u32>().ok());
-    Ok(format!("{:04}_{name}", last.unwrap_or(0) + 1))
+    Ok(last.unwrap_or(0) + 1)
 }
 
 fn file(folder: &Path, dialect: &str, name: &str) -> PathBuf {

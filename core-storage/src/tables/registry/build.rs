@@ -25,7 +25,7 @@ table! {
         job_id: Opt<Text>,
     }
     unique { job: [job_id] }
-    index { [platform_id, created_at], [platform_id, environment, created_at] }
+    index { [platform_id, created_at], [platform_id, environment, created_at], [created_at] }
     select builds
 }
 
@@ -36,6 +36,10 @@ fn builds(query: &BuildQuery) -> Select {
         BuildQuery::In(environment) => {
             newest_first().filter(Filter::eq("environment", environment))
         }
+        BuildQuery::UnchangedSince(instant) => Select::of(Build::TABLE)
+            .filter(Filter::lt("created_at", *instant))
+            .filter(Filter::lt("updated_at", *instant))
+            .order_by("created_at"),
         BuildQuery::OfJob(job) => Select::of(Build::TABLE).filter(Filter::eq("job_id", job)),
     }
 }

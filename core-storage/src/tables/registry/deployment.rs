@@ -5,6 +5,7 @@ use core_domain::registry::{Deployment, DeploymentQuery, DeploymentStatus};
 use crate::codec::{Int, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
+use crate::value::Value;
 use crate::{IndexPredicate, Tabular, table};
 
 const IN_FLIGHT: IndexPredicate =
@@ -46,9 +47,17 @@ table! {
         [job_id, created_at],
         [platform_id, status, created_at],
         [platform_id, branch, status, created_at],
+        [created_at],
+        [source_id] where [IndexPredicate::NotNull("source_id")],
         [updated_at] where [IN_FLIGHT, IndexPredicate::IsNull("job_id")],
     }
     select deployments
+}
+
+fn ended() -> impl Iterator<Item = &'static DeploymentStatus> {
+    DeploymentStatus::ALL
+        .iter()
+        .filter(|status| status.is_terminal())
 }
 
 fn deployments(query: &DeploymentQuery) -> Select {
@@ -100,6 +109,18 @@ fn deployments(query: &DeploymentQuery) -> Select {
             .filter(Filter::eq("branch", branch))
             .filter(Filter::eq("status", &DeploymentStatus::Active)),
         DeploymentQuery::Pinned => deployments.filter(Filter::NotNull("pinned_at")),
+        DeploymentQuery::Ended { before, after } => Select {
+            after: after.as_ref().map(|(created_at, id)| {
+                vec![Value::Int(created_at.millis()), Value::text(id.as_str())]
+            }),
+            ..Select::of(Deployment::TABLE)
+                .filter(Filter::one_of("status", ended()))
+                .filter(Filter::lt("created_at", *before))
+                .order_by("created_at")
+        },
+        DeploymentQuery::CopiesOf(source) => {
+            Select::of(Deployment::TABLE).filter(Filter::eq("source_id", source))
+        }
         DeploymentQuery::Stuck { unchanged_since } => deployments
             .filter(Filter::IsNull("job_id"))
             .filter(in_flight())

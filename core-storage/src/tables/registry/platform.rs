@@ -67,12 +67,15 @@ table! {
         metadata: Json,
         created_at: Time,
     }
-    index { [platform_id, created_at] }
+    index { [platform_id, created_at], [created_at] }
     select lifecycle_records
 }
 
 fn lifecycle_records(query: &LifecycleQuery) -> Select {
     match query {
         LifecycleQuery::All => Select::of(LifecycleRecord::TABLE).order_by_desc("created_at"),
+        LifecycleQuery::CreatedBefore(instant) => Select::of(LifecycleRecord::TABLE)
+            .filter(Filter::lt("created_at", *instant))
+            .order_by("created_at"),
     }
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use core_suite::accounting::Day;
 use core_suite::plans::PlanVersionName;
 use core_suite::{Settings, SuiteService};
@@ -88,6 +88,23 @@ pub(crate) enum Command {
         /// Continue a copy that ended early. Records that differ from the source are replaced or deleted.
         #[arg(long)]
         resume: bool,
+    },
+    /// Shows or runs the migrations of the database that have not run, and exits. Servers of the last release may be using
+    /// a Postgres database. With SQLite, stop the server before `--apply`.
+    #[command(group = ArgGroup::new("action").required(true))]
+    Migrate {
+        /// Shows the migrations, the sizes of the tables that they change, and whether running servers can go on.
+        #[arg(long, group = "action")]
+        plan: bool,
+        /// Runs the migrations. Indexes are built while servers read and write.
+        #[arg(long, group = "action")]
+        apply: bool,
+        /// With `--plan`: also shows the SQL statements.
+        #[arg(long, conflicts_with = "apply")]
+        sql: bool,
+        /// With `--apply`: no server uses the database, so a migration may remove what earlier releases use.
+        #[arg(long, conflicts_with = "plan")]
+        all_stopped: bool,
     },
     /// Writes the journal of billing, and exits. Each posting is one line, in the order of time, with the columns `date`,
     /// `entry`, `account`, `currency`, `debit`, `credit` and `reference`. Amounts are in minor units, such as cents. One

@@ -194,16 +194,17 @@ pub async fn delete(
     Ok(())
 }
 
-/// Time for which a message is kept after it has ended.
-const DELIVERY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-
-/// Removes at most `limit` messages that ended more than 30 days ago, earliest first. Returns the number of removed
+/// Removes at most `limit` messages that ended longer ago than `retention`, earliest first. Returns the number of removed
 /// messages; 0 means that none is left.
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn remove_ended_deliveries(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
-    let ended = WebhookDeliveryQuery::EndedBefore(uow.now().await?.minus(DELIVERY_RETENTION));
+pub async fn remove_ended_deliveries(
+    uow: &mut dyn UnitOfWork,
+    retention: Duration,
+    limit: u32,
+) -> Result<u64> {
+    let ended = WebhookDeliveryQuery::EndedBefore(uow.now().await?.minus(retention));
     remove_first::<WebhookDelivery>(uow, &ended, limit).await
 }
 

@@ -22,6 +22,8 @@ use crate::world::{
 };
 
 const DAY: u64 = 24 * 3_600;
+/// How long ended messages are kept.
+const RETENTION: Duration = Duration::from_secs(30 * DAY);
 
 fn id(record: &Value) -> String {
     record["id"].as_str().unwrap().to_owned()
@@ -72,7 +74,7 @@ impl World {
 
     async fn remove_ended(&self) -> u64 {
         let removed = transact(self.app.store.as_ref(), |uow, _| {
-            Box::pin(remove_ended_deliveries(uow, 1_000))
+            Box::pin(remove_ended_deliveries(uow, RETENTION, 1_000))
         });
         removed.await.unwrap()
     }

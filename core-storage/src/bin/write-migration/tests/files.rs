@@ -8,7 +8,7 @@ use core_storage::sql::ddl::{Dialect, create};
 use core_storage::tables;
 use tempfile::TempDir;
 
-use super::support::{decisions, plan_between, required_column, things};
+use super::support::{decisions, optional_column, plan_between, required_column, things};
 use crate::error::WriteError;
 use crate::files::{DIALECTS, migration_names};
 use crate::write::{migrate, plan, write};
@@ -88,7 +88,8 @@ fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
     for (file, dialect) in files.iter().zip(Dialect::ALL) {
         assert!(file.ends_with("0010_add_things.sql"), "{file:?}");
         let text = fs::read_to_string(file).unwrap();
-        assert_eq!(text, create(table, dialect, false));
+        let release = format!("-- release {}\n\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(text, release + &create(table, dialect, false));
     }
     assert_eq!(
         migration_names(folder.path()).unwrap(),
@@ -97,6 +98,33 @@ fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
     let database = migrate(folder.path()).unwrap();
     let again = plan(&database, &[table], decisions(&[]));
     assert!(again.unwrap().is_none());
+}
+
+#[test]
+fn indexes_of_existing_tables_are_a_migration_of_their_own_that_does_not_block_writes_on_postgres()
+{
+    let folder = folder_with(&["sqlite/0001_a.sql", "postgres/0001_a.sql"]);
+    let name = required_column("name", Text);
+    let before = things(&[name], &[], &[&["name"]]);
+    let after = things(&[name, optional_column("note", Text)], &[], &[&["note"]]);
+    let planned = plan_between(&[before], &[after], &[]).unwrap().unwrap();
+    let files = write(folder.path(), "add_note", &planned).unwrap();
+    let texts = files.iter().map(|file| fs::read_to_string(file).unwrap());
+    let [sqlite, postgres, sqlite_indexes, postgres_indexes] =
+        texts.collect::<Vec<_>>().try_into().unwrap();
+    assert!(files[3].ends_with("postgres/0003_add_note_indexes.sql"));
+    assert!(sqlite.contains("CREATE INDEX") && !sqlite_indexes.contains("INDEX"));
+    assert!(postgres.contains("ADD COLUMN") && !postgres.contains("INDEX"));
+    let declared = postgres_indexes.lines().nth(1).unwrap();
+    assert_eq!(declared, "-- outside a transaction");
+    let statements = postgres_indexes.lines().skip(3);
+    assert_eq!(
+        statements.collect::<Vec<_>>(),
+        [
+            "DROP INDEX CONCURRENTLY IF EXISTS \"things_by_name\";",
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS \"things_by_note\" ON \"things\" (\"note\", \"id\");",
+        ]
+    );
 }
 
 #[test]

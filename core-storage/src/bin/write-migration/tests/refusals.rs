@@ -154,7 +154,7 @@ async fn text_that_cannot_be_converted_fails_the_migration_and_keeps_the_rows() 
         let mut database = sqlite(&[before]);
         database.execute_batch(insert).unwrap();
         let transaction = database.transaction().unwrap();
-        let run = transaction.execute_batch(plan.text(Dialect::Sqlite));
+        let run = transaction.execute_batch(&plan.migrations[0].sqlite);
         assert!(run.is_err());
         transaction.rollback().unwrap();
         let kept = database.query_row(read, [], |row| row.get(0));
@@ -167,7 +167,7 @@ async fn text_that_cannot_be_converted_fails_the_migration_and_keeps_the_rows() 
         database.batch_execute(&create).await.unwrap();
         database.batch_execute(insert).await.unwrap();
         let transaction = database.transaction().await.unwrap();
-        let run = transaction.batch_execute(plan.text(Dialect::Postgres));
+        let run = transaction.batch_execute(&plan.migrations[0].postgres);
         assert!(run.await.is_err());
         transaction.rollback().await.unwrap();
         let kept = database.query_one(read, &[]).await.unwrap();

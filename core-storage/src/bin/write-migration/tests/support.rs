@@ -7,6 +7,7 @@ use rusqlite::Connection as Sqlite;
 
 use crate::decisions::Decisions;
 use crate::error::WriteError;
+use crate::render::Texts;
 use crate::write::{Plan, plan};
 
 pub(super) const fn required_column(name: &'static str, kind: Type) -> Column {
@@ -113,8 +114,12 @@ impl Change<'_> {
     pub(super) async fn check(&self) {
         let plan = plan_between(self.before, self.after, self.given);
         let plan = plan.unwrap().unwrap();
-        self.check_sqlite(plan.text(Dialect::Sqlite));
-        self.check_postgres(plan.text(Dialect::Postgres)).await;
+        let texts = |of: fn(&Texts) -> &String| {
+            let texts = plan.migrations.iter().map(of);
+            texts.cloned().collect::<Vec<_>>()
+        };
+        self.check_sqlite(&texts(|text| &text.sqlite).concat());
+        self.check_postgres(&texts(|text| &text.postgres)).await;
     }
 
     fn check_sqlite(&self, text: &str) {
@@ -134,7 +139,7 @@ impl Change<'_> {
         assert!(again.unwrap().is_none(), "{text}");
     }
 
-    async fn check_postgres(&self, text: &str) {
+    async fn check_postgres(&self, texts: &[String]) {
         let databases = (testing::postgres().await, testing::postgres().await);
         let mut changed = testing::connect(&databases.0.url).await;
         let fresh = testing::connect(&databases.1.url).await;
@@ -143,9 +148,18 @@ impl Change<'_> {
             database.batch_execute(&created).await.unwrap();
         }
         changed.batch_execute(self.insert).await.unwrap();
-        let transaction = changed.transaction().await.unwrap();
-        transaction.batch_execute(text).await.unwrap();
-        transaction.commit().await.unwrap();
+        for text in texts {
+            if text.contains("-- outside a transaction") {
+                for statement in text.split_inclusive(";\n") {
+                    changed.batch_execute(statement).await.unwrap();
+                }
+                continue;
+            }
+            let transaction = changed.transaction().await.unwrap();
+            transaction.batch_execute(text).await.unwrap();
+            transaction.commit().await.unwrap();
+        }
+        let text = texts.concat();
         let expected = postgres_schema(&fresh).await.unwrap();
         assert_eq!(postgres_schema(&changed).await.unwrap(), expected, "{text}");
         let rows = changed.query(self.read, &[]).await.unwrap();

@@ -1,0 +1,8 @@
+-- release 0.1.0
+
+CREATE INDEX "lifecycle_records_by_created_at" ON "lifecycle_records" ("created_at", "id");
+
+CREATE INDEX "builds_by_created_at" ON "builds" ("created_at", "id");
+
+CREATE INDEX "deployments_by_created_at" ON "deployments" ("created_at", "id");
+CREATE INDEX "deployments_by_source_id_if_source_id" ON "deployments" ("source_id", "id") WHERE "source_id" IS NOT NULL;
