@@ -31,13 +31,7 @@ pub(crate) async fn migrate(
             sets_search_path: schema.is_some(),
             extra,
         };
-        // Boxed, so that the future of every caller stays small.
-        Box::pin(postgres::migrate(
-            &mut migrating,
-            &target,
-            &config.migrations,
-        ))
-        .await?;
+        postgres::migrate(&mut migrating, &target, &config.migrations).await?;
     } else {
         let done = applied(&mut migrating, schema).await?;
         migrations::ensure_done(&done, Dialect::Postgres).map_err(StoreError::backend)?;

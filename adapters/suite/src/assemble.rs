@@ -294,7 +294,8 @@ async fn open_store(
     after_commit: &Arc<AfterCommit>,
     metrics: &Metrics,
 ) -> Result<Arc<dyn Store>, SuiteError> {
-    let opened = builder.store.clone().open(options).await?;
+    // Boxed, so that the future of every caller stays small.
+    let opened = Box::pin(builder.store.clone().open(options)).await?;
     let metered = MeteredStore::new(opened, metrics, builder.settings.metrics.slow_unit);
     let listener: Arc<dyn CommitListener> = after_commit.clone();
     Ok(Arc::new(AnnouncingStore::new(Arc::new(metered), listener)))

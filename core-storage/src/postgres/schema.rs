@@ -34,8 +34,7 @@ pub(super) async fn migrate(
         sets_search_path: false,
         extra,
     };
-    // Boxed, so that the future of every caller stays small.
-    Box::pin(postgres::migrate(connection, &target, &config.migrations)).await?;
+    postgres::migrate(connection, &target, &config.migrations).await?;
     connection.set_answer_timeout(limit);
     lease.work = Work::None;
     Ok(())
