@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
+use core_s3::testing::{ACCESS_KEY_ID, S3Server, SECRET_ACCESS_KEY};
 use core_storage::testing;
 use tokio::net::TcpListener;
 
@@ -130,5 +131,51 @@ async fn each_unreachable_neighbour_is_a_failure_and_no_secret_is_printed() {
         "key-of-a-test",
     ] {
         assert!(!output.contains(secret), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn the_bucket_for_uploads_is_written_and_read_and_a_failure_says_what_to_do() {
+    let bucket = S3Server::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let doctor = async |url: &str, secret: &str| {
+        let arguments = [
+            "--blobs-url",
+            url,
+            "--s3-access-key-id",
+            ACCESS_KEY_ID,
+            "--s3-secret-access-key",
+            secret,
+        ];
+        let (status, output) = diagnose(folder.path(), &arguments).await;
+        assert!(!output.contains(secret), "{output}");
+        (status, lines_about(&output, "uploads").join("\n"))
+    };
+    let url = bucket.url("uploads/core");
+    let (status, line) = doctor(&url, SECRET_ACCESS_KEY).await;
+    assert_eq!(status, Some(0), "{line}");
+    // The server of this test has no TLS.
+    assert!(
+        line.starts_with("WARNING") && line.contains("https"),
+        "{line}"
+    );
+    assert!(bucket.keys().unwrap().is_empty());
+
+    let closed = format!("s3://uploads?endpoint=http://{}", closed_address().await);
+    for (url, secret, advice) in [
+        (url.as_str(), "wrong-secret", "check the id and the secret"),
+        (
+            &bucket.url("other-bucket"),
+            SECRET_ACCESS_KEY,
+            "create the bucket",
+        ),
+        (&closed, SECRET_ACCESS_KEY, "check the endpoint"),
+    ] {
+        let (status, line) = doctor(url, secret).await;
+        assert_eq!(status, Some(1), "{line}");
+        assert!(
+            line.starts_with("FAILURE") && line.contains(advice),
+            "{line}"
+        );
     }
 }

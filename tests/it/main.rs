@@ -6,6 +6,8 @@ mod accounting;
 mod announcements;
 mod architecture;
 mod backups;
+#[cfg(unix)]
+mod buckets;
 mod cloudflare_sites;
 mod crash;
 #[cfg(unix)]

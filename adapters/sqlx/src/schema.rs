@@ -33,20 +33,20 @@ pub(crate) async fn migrate(
         };
         postgres::migrate(&mut migrating, &target, &config.migrations).await?;
     } else {
-        let done = applied(&mut migrating, schema).await?;
+        let done = read_applied(&mut migrating, schema).await?;
         migrations::ensure_done(&done, Dialect::Postgres).map_err(StoreError::backend)?;
     }
     lease.in_transaction = false;
     Ok(())
 }
 
-async fn applied(
+async fn read_applied(
     connection: &mut Migrating<'_>,
     schema: Option<&str>,
 ) -> Result<Vec<AppliedMigration>, StoreError> {
     let set = schema.map_or_else(String::new, search_path);
     connection.run(&format!("BEGIN; {set}")).await?;
-    let done = postgres::applied(connection, false).await?;
+    let done = postgres::read_applied(connection, false).await?;
     connection.run("COMMIT").await?;
     Ok(done)
 }
@@ -58,7 +58,7 @@ pub(crate) async fn plan(config: &SqlxConfig) -> Result<MigrationPlan, StoreErro
     let mut lease = Lease::acquire(&config.pool).await?;
     // A failure leaves a transaction open.
     lease.in_transaction = true;
-    let done = applied(&mut Migrating(lease.connection()?), schema).await?;
+    let done = read_applied(&mut Migrating(lease.connection()?), schema).await?;
     lease.in_transaction = false;
     MigrationPlan::of(&done, Dialect::Postgres, Vec::new()).map_err(StoreError::backend)
 }

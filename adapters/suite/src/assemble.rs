@@ -30,6 +30,7 @@ use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, reg
 use crate::accounting::Accounting;
 use crate::after_commit::AfterCommit;
 use crate::billing_ticker::BillingTicker;
+use crate::blobs::check_s3;
 use crate::client_address::trusted_proxies;
 use crate::dns::dns_resolver;
 use crate::due_queue;
@@ -99,7 +100,15 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     register_pools(&metrics, &store);
     register_process(&metrics);
     let meter = Arc::new(GatewayMeter::default());
-    let provider = Provider::of(&builder, &folder.path, &store, &after_commit, &meter).await?;
+    let provider = Provider::of(
+        &builder,
+        &folder.path,
+        &store,
+        &after_commit,
+        &meter,
+        &metrics,
+    )
+    .await?;
     let archives = archives(&builder);
     let own_kinds = builder.kinds.clone()?;
     let dns = dns_resolver(&builder)?;
@@ -431,6 +440,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     check_account(builder)?;
     check_payments(builder)?;
     check_redis(builder)?;
+    check_s3(builder)?;
     check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)

@@ -32,6 +32,9 @@ pub struct SuiteBuilder {
     #[cfg(feature = "cloudflare")]
     pub(crate) cloudflare: Option<crate::CloudflareAccount>,
     pub(crate) blobs: Option<Arc<dyn Blobs>>,
+    /// The URL and the credentials of the bucket for uploads.
+    #[cfg(feature = "s3")]
+    pub(crate) s3: Option<(String, core_s3::S3Credentials)>,
     pub(crate) archives: Option<Arc<dyn SiteArchives>>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) mailer: Option<Arc<dyn Mailer>>,
@@ -85,6 +88,8 @@ impl Default for SuiteBuilder {
             #[cfg(feature = "cloudflare")]
             cloudflare: None,
             blobs: None,
+            #[cfg(feature = "s3")]
+            s3: None,
             archives: None,
             outlet: Arc::new(LogOutlet),
             mailer: None,
@@ -175,7 +180,7 @@ impl SuiteBuilder {
         self
     }
 
-    /// Sets the folder for uploads, the installation's secret and the data of the local provider. Default: a temporary
+    /// Sets the folder for uploads that are not stored elsewhere, the installation's secret and the data of the local provider. Default: a temporary
     /// folder that is deleted with the suite.
     #[must_use]
     pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -246,10 +251,22 @@ impl SuiteBuilder {
         self
     }
 
-    /// Sets the store for uploads, and for the receipts of deployments at Cloudflare. Default: a folder in the data folder.
+    /// Sets the store for uploads, and for the receipts of deployments at Cloudflare. Default: a bucket set with `s3`
+    /// (feature `s3`), or else a folder in the data folder.
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
+        self
+    }
+
+    /// Stores uploads, and the receipts of deployments at Cloudflare, in a bucket of an S3-compatible object store (feature
+    /// `s3`), so that any node can run any job: `s3://bucket/prefix?region=eu-central-1`, see
+    /// [`S3Config::url`](crate::S3Config::url). The options are in `settings.s3`. A store set with
+    /// [`SuiteBuilder::blobs`] takes precedence.
+    #[cfg(feature = "s3")]
+    #[must_use]
+    pub fn s3(mut self, url: impl Into<String>, credentials: core_s3::S3Credentials) -> Self {
+        self.s3 = Some((url.into(), credentials));
         self
     }
 

@@ -111,6 +111,7 @@ impl SuiteBuilder {
         provider(self, &mut found);
         stripe(self, &mut found);
         redis(self, &mut found);
+        s3(self, &mut found);
         #[cfg(feature = "local")]
         if self.is_local() {
             for (setting, problem) in self.settings.sites.shared_with(&self.iam_url) {
@@ -220,6 +221,23 @@ fn redis(builder: &SuiteBuilder, found: &mut Contradictions) {
 
 #[cfg(not(feature = "redis"))]
 fn redis(_: &SuiteBuilder, _: &mut Contradictions) {}
+
+/// Finds options of a bucket without one, and a bucket beside another store for uploads.
+#[cfg(feature = "s3")]
+fn s3(builder: &SuiteBuilder, found: &mut Contradictions) {
+    let has_bucket = builder.s3.is_some();
+    found.warn(
+        !has_bucket && builder.settings.s3 != core_s3::S3Options::default(),
+        "s3",
+        || "has no effect without a bucket".to_owned(),
+    );
+    found.warn(has_bucket && builder.blobs.is_some(), "s3", || {
+        "has no effect: the program has its own store for uploads".to_owned()
+    });
+}
+
+#[cfg(not(feature = "s3"))]
+fn s3(_: &SuiteBuilder, _: &mut Contradictions) {}
 
 /// Connections and streams: one client must not be able to use up all connections of a listener.
 fn connections(settings: &Settings, found: &mut Contradictions) {
@@ -646,6 +664,23 @@ mod tests {
         let prefix = |s: &mut Settings| s.redis.key_prefix = "other:".to_owned();
         assert_eq!(found(postgres.clone().redis(url).settings(prefix)), "");
         assert!(found(postgres.settings(prefix)).contains("without a Redis server"));
+    }
+
+    #[cfg(feature = "s3")]
+    #[test]
+    fn options_without_a_bucket_and_a_bucket_beside_another_store_are_reported() {
+        let found = |builder: SuiteBuilder| {
+            let found = builder.contradictions().into_iter();
+            found.map(|one| one.problem).collect::<Vec<_>>().join(" ")
+        };
+        let region = |s: &mut Settings| s.s3.region = Some("eu-central-1".to_owned());
+        let builder = Suite::builder().settings(region);
+        assert!(found(builder.clone()).contains("without a bucket"));
+        let builder = builder.s3("s3://uploads", crate::S3Credentials::role([]));
+        assert_eq!(found(builder.clone()), "");
+        let blobs = core_domain::testing::MemoryBlobs::default();
+        let builder = builder.blobs(std::sync::Arc::new(blobs));
+        assert!(found(builder).contains("its own store for uploads"));
     }
 
     #[cfg(feature = "sqlx")]

@@ -1,6 +1,6 @@
-//! Checks of the surroundings of a suite: the database, the clock, the data folder, mail and infrastructure.
+//! Checks of the surroundings of a suite: the database, the clock, the data folder, uploads, mail and infrastructure.
 //!
-//! [`SuiteBuilder::diagnose`] changes nothing, so it can run beside a server.
+//! [`SuiteBuilder::diagnose`] changes nothing, apart from a test object in a bucket, so it can run beside a server.
 
 use std::fmt::{Display, Formatter};
 use std::io::Write;
@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Cause, Infrastructure, Mode, Store};
 use core_domain::registry::ResourceType;
+use tokio::time::timeout;
 
 use crate::assemble::open_options;
+#[cfg(feature = "s3")]
+use crate::blobs::s3_config;
 use crate::infrastructure::infrastructure;
 use crate::open::StoreChoice;
 use crate::secret::InstallationSecret;
@@ -97,18 +100,23 @@ const NO_SPACE: u64 = 64 * 1024 * 1024;
 /// Maximum time for a connection to another server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum time for the requests to a bucket, with repetitions.
+#[cfg(feature = "s3")]
+const BUCKET_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// The owner of no object, for a question to the provider that has an empty answer.
 const NOBODY: &str = "doctor";
 
 impl SuiteBuilder {
-    /// Checks the settings and the surroundings of the suite, and returns a finding for each subject. Nothing is changed,
-    /// and a server with the same settings may be running.
+    /// Checks the settings and the surroundings of the suite, and returns a finding for each subject. A server with the
+    /// same settings may be running. Nothing is changed, except that a test object is written to a bucket and removed.
     pub async fn diagnose(&self) -> Vec<Finding> {
         let mut found = vec![self.settings_finding()];
         found.extend(self.database_findings().await);
         if let Some(folder) = &self.data_folder {
             found.extend(folder_findings(folder));
         }
+        found.extend(self.upload_finding().await);
         found.push(self.mail_finding().await);
         found.push(self.infrastructure_finding().await);
         found
@@ -219,6 +227,49 @@ impl SuiteBuilder {
         no_mail_server("mail")
     }
 
+    /// Writes, reads, lists and removes an object in the bucket for uploads.
+    #[cfg(feature = "s3")]
+    async fn upload_finding(&self) -> Option<Finding> {
+        let subject = "uploads";
+        let config = s3_config(self).filter(|_| self.blobs.is_none())?;
+        let folder = std::env::temp_dir();
+        let blobs = match core_s3::S3Blobs::open(&config, folder, self.clock_or_system()) {
+            Ok(blobs) => blobs,
+            Err(error) => return Some(Finding::failure(subject, error.to_string())),
+        };
+        let key = doctor_key(self.entropy.as_ref());
+        let began = Instant::now();
+        Some(match timeout(BUCKET_TIMEOUT, blobs.check(&key)).await {
+            Ok(Ok(())) if config.is_plain() => {
+                let text = format!(
+                    "{} works, but connections to it are not encrypted; use an https endpoint",
+                    config.url
+                );
+                Finding::warning(subject, text)
+            }
+            Ok(Ok(())) => {
+                let took = began.elapsed();
+                let text = format!("{} can be written and read ({took:.0?})", config.url);
+                Finding::fine(subject, text)
+            }
+            Ok(Err(error)) => {
+                let advice = error.advice();
+                let text = format!("{}: {}; {advice}", config.url, Cause::new(error));
+                Finding::failure(subject, text)
+            }
+            Err(_) => {
+                let text = format!("{} does not respond; check the network", config.url);
+                Finding::failure(subject, text)
+            }
+        })
+    }
+
+    #[cfg(not(feature = "s3"))]
+    #[expect(clippy::unused_async, reason = "with the feature it connects")]
+    async fn upload_finding(&self) -> Option<Finding> {
+        None
+    }
+
     async fn infrastructure_finding(&self) -> Finding {
         let subject = "infrastructure";
         match infrastructure(self, None) {
@@ -229,10 +280,18 @@ impl SuiteBuilder {
     }
 }
 
+/// Returns the key of a test object that nothing else uses.
+#[cfg(feature = "s3")]
+fn doctor_key(entropy: &dyn core_domain::kernel::Entropy) -> String {
+    let mut random = [0; 16];
+    entropy.fill(&mut random);
+    format!("doctor-{}", core_domain::kernel::hex(&random))
+}
+
 /// Asks the provider for the objects of an unknown owner, which shows whether it accepts the credentials.
 async fn provider_finding(subject: &'static str, provider: &dyn Infrastructure) -> Finding {
     let asked = provider.list_owned(NOBODY, ResourceType::Kv, None);
-    match tokio::time::timeout(CONNECT_TIMEOUT, asked).await {
+    match timeout(CONNECT_TIMEOUT, asked).await {
         Ok(Ok(_)) => Finding::fine(subject, "the provider accepts the credentials"),
         Ok(Err(error)) => {
             let text = format!(
@@ -342,7 +401,7 @@ fn space_finding(_: &Path) -> Option<Finding> {
 pub async fn connect(address: &str) -> Result<Duration, String> {
     let began = Instant::now();
     let connected = tokio::net::TcpStream::connect(address);
-    match tokio::time::timeout(CONNECT_TIMEOUT, connected).await {
+    match timeout(CONNECT_TIMEOUT, connected).await {
         Ok(Ok(_)) => Ok(began.elapsed()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("no connection in time".to_owned()),

@@ -35,13 +35,14 @@
 //! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
 //! | `stripe` | the payment provider that charges invoices in a Stripe account |
 //! | `redis` | sharing rate limits and notices between nodes through a Redis server |
+//! | `s3` | storing uploads in a bucket of an S3-compatible object store, which nodes share |
 //! | `docs` | the API reference at `/docs`, in the gateway and in every service; 2 MB of files |
 //! | `dns` | looking up the DNS records of custom domains; without it domains are not verified |
 //! | `webhooks` | sending webhooks over HTTP; without it webhooks cannot be delivered |
 //! | `smtp` | sending mail through an SMTP server, with TLS; without it mails are written to files |
 //! | `webauthn` | passkeys, if the host of IAM's URL is a domain name |
 //!
-//! Without `local`, set a store for uploads ([`SuiteBuilder::blobs`]) and, without `cloudflare` too, a provider
+//! Without `local`, set a store for uploads ([`SuiteBuilder::blobs`], or `s3`) and, without `cloudflare` too, a provider
 //! ([`SuiteBuilder::infrastructure`]). Without `archives`, set an archive reader ([`SuiteBuilder::archives`]). The
 //! calls of a missing part fail with an error that names the part and the feature.
 #[cfg(any(
@@ -65,6 +66,7 @@ mod background_threads;
 pub mod backup;
 mod billing_options;
 mod billing_ticker;
+mod blobs;
 mod builder;
 mod client_address;
 mod clock;
@@ -151,6 +153,8 @@ pub use core_local::{
 };
 #[cfg(feature = "redis")]
 pub use core_redis::{RedisConfig, RedisOptions};
+#[cfg(feature = "s3")]
+pub use core_s3::{S3Config, S3Credentials, S3Options};
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "sqlx")]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 #[cfg(feature = "local")]
 use core_domain::kernel::Context;
 use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
+use core_http::kernel::metrics::Metrics;
 #[cfg(feature = "local")]
 use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 
@@ -14,8 +15,12 @@ use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 use crate::absent::MissingPart;
 use crate::after_commit::AfterCommit;
 #[cfg(feature = "local")]
+use crate::blobs::UPLOADS;
+use crate::blobs::shared_blobs;
+#[cfg(feature = "local")]
 use crate::client_address::client_address;
 use crate::infrastructure::infrastructure;
+use crate::metrics::MeteredBlobs;
 #[cfg(feature = "local")]
 use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
 use crate::usage::GatewayMeter;
@@ -37,11 +42,13 @@ impl Provider {
         store: &Arc<dyn Store>,
         after_commit: &AfterCommit,
         traffic: &Arc<GatewayMeter>,
+        metrics: &Metrics,
     ) -> Result<Self, SuiteError> {
-        let blobs: Arc<dyn Blobs> = match &builder.blobs {
-            Some(blobs) => Arc::clone(blobs),
-            None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
+        let blobs = match shared_blobs(builder, folder)? {
+            Some(blobs) => blobs,
+            None => Arc::new(FileBlobs::open(folder.join(UPLOADS)).await?),
         };
+        let blobs: Arc<dyn Blobs> = Arc::new(MeteredBlobs::new(blobs, metrics));
         if let Some(infrastructure) = infrastructure(builder, Some(&blobs))? {
             return Ok(Self {
                 infrastructure,
@@ -100,13 +107,15 @@ impl Provider {
     #[expect(clippy::unused_async, reason = "the local provider is opened with it")]
     pub(crate) async fn of(
         builder: &SuiteBuilder,
-        _: &Path,
+        folder: &Path,
         _: &Arc<dyn Store>,
         _: &AfterCommit,
         _: &Arc<GatewayMeter>,
+        metrics: &Metrics,
     ) -> Result<Self, SuiteError> {
-        let blobs = builder.blobs.clone();
+        let blobs = shared_blobs(builder, folder)?;
         let blobs = blobs.unwrap_or_else(|| Arc::new(MissingPart::BLOBS));
+        let blobs: Arc<dyn Blobs> = Arc::new(MeteredBlobs::new(blobs, metrics));
         let infrastructure = infrastructure(builder, Some(&blobs))?;
         Ok(Self {
             infrastructure: infrastructure.unwrap_or_else(|| Arc::new(MissingPart::INFRASTRUCTURE)),

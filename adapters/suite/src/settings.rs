@@ -74,6 +74,9 @@ pub struct Settings {
     /// Options of the Redis server that nodes share (feature `redis`).
     #[cfg(feature = "redis")]
     pub redis: core_redis::RedisOptions,
+    /// Options of the bucket that stores uploads (feature `s3`).
+    #[cfg(feature = "s3")]
+    pub s3: core_s3::S3Options,
     /// Options of the Stripe provider (feature `stripe`).
     #[cfg(feature = "stripe")]
     pub stripe: crate::StripeOptions,
@@ -113,6 +116,8 @@ impl Settings {
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
         #[cfg(feature = "redis")]
         self.redis.check().map_err(refused_by_redis)?;
+        #[cfg(feature = "s3")]
+        self.s3.check().map_err(refused_by_s3)?;
         #[cfg(feature = "stripe")]
         self.stripe.check().map_err(refused_by_stripe)?;
         let uploads = &self.cli.uploads;
@@ -279,6 +284,15 @@ pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> Conf
 /// Converts the error of the URL or an option of Redis.
 #[cfg(feature = "redis")]
 pub(crate) fn refused_by_redis(error: core_redis::OptionError) -> ConfigError {
+    ConfigError {
+        setting: error.setting,
+        problem: error.problem,
+    }
+}
+
+/// Converts the error of the URL, the credentials or an option of a bucket.
+#[cfg(feature = "s3")]
+pub(crate) fn refused_by_s3(error: core_s3::OptionError) -> ConfigError {
     ConfigError {
         setting: error.setting,
         problem: error.problem,

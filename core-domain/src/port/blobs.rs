@@ -58,6 +58,14 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
         Ok(Vec::new())
     }
 
+    /// Returns the keys of all blobs, in no particular order. A store whose blobs end with the process returns none.
+    ///
+    /// # Errors
+    /// [`BlobError::Failed`] if the keys cannot be listed.
+    async fn keys(&self) -> Result<Vec<String>, BlobError> {
+        self.older_than(Duration::ZERO).await
+    }
+
     /// Stores a small blob under a key and replaces an existing blob. The blob is durable when the method returns.
     ///
     /// # Errors

@@ -54,7 +54,7 @@ pub(super) async fn applied_migrations(
     pool: &Arc<Pool>,
 ) -> Result<Vec<AppliedMigration>, StoreError> {
     let mut lease = pool.acquire().await?;
-    postgres::applied(lease.connection()?, false).await
+    postgres::read_applied(lease.connection()?, false).await
 }
 
 /// The name, the estimated number of rows and the size of every table of the schema.

@@ -16,7 +16,7 @@
 //!   them. Servers of earlier releases cannot use the database afterwards, see [`MigrationError::TooNew`] and
 //!   [`MigrationError::SkipsRelease`].
 //! - `outside a transaction`: only on Postgres. Each statement creates or drops an index `CONCURRENTLY`, so that servers
-//!   go on writing meanwhile. A build that was interrupted is repeated.
+//!   go on writing. A build that was interrupted is repeated.
 
 use std::fmt;
 use std::sync::Arc;
@@ -252,7 +252,7 @@ pub type MigrationListener = Arc<dyn Fn(&MigrationEvent) + Send + Sync>;
 /// How the migrations of a database run when its store is opened.
 #[derive(Clone)]
 pub struct MigrationOptions {
-    /// Whether pending migrations run. With `false`, a database with pending migrations is refused, and extra tables are
+    /// Pending migrations run if this is `true`. Otherwise a database with pending migrations is refused, and extra tables are
     /// not created. Default: `true`.
     pub at_open: bool,
     /// Whether no other server uses the database, so that a migration may remove what servers of earlier releases use.
@@ -437,7 +437,7 @@ mod tests {
         .pending(Dialect::Postgres)
     }
 
-    fn applied(migration: &PendingMigration) -> AppliedMigration {
+    fn as_applied(migration: &PendingMigration) -> AppliedMigration {
         AppliedMigration::from_texts(migration.record().to_vec())
     }
 
@@ -518,14 +518,14 @@ mod tests {
         };
         assert_eq!(names(&[]), ["0001_a", "0002_b", "0003_c"]);
         assert_eq!(names(&[by_early_server(&first())]), ["0002_b", "0003_c"]);
-        let done: Vec<_> = all().iter().map(applied).collect();
+        let done: Vec<_> = all().iter().map(as_applied).collect();
         assert_eq!(names(&done), [""; 0]);
     }
 
     #[test]
     fn a_server_uses_a_database_of_a_later_release_until_something_it_uses_is_removed() {
         let known = |count| all().into_iter().take(count).collect::<Vec<_>>();
-        let done: Vec<_> = all().iter().map(applied).collect();
+        let done: Vec<_> = all().iter().map(as_applied).collect();
         // After the expansion of 0.2.0, servers of 0.1.0 go on and can be started again.
         let started = pending_of(known(1), &done[..2], release("0.1.0"));
         assert_eq!(started, Ok(Vec::new()));
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_foreign_migration_is_refused() {
-        let mut changed = applied(&first());
+        let mut changed = as_applied(&first());
         changed.checksum = "0".repeat(64);
         let refused = pending_of(all(), &[changed], release("0.3.0")).unwrap_err();
         assert_eq!(refused, MigrationError::Changed { name: "0001_a" });
@@ -549,7 +549,7 @@ mod tests {
         let other = migration("0002_other", "-- release 0.2.0\nSELECT 1;");
         // No release is recorded, or migrations of this program are missing below it.
         unknown(&[by_early_server(&other)]);
-        unknown(&[applied(&first()), applied(&other)]);
+        unknown(&[as_applied(&first()), as_applied(&other)]);
     }
 
     #[test]
@@ -566,7 +566,10 @@ mod tests {
             last: release("0.1.0"),
         };
         assert_eq!(skipped, expected);
-        assert_eq!(check(&[applied(&first()), applied(&expansion())]), Ok(()));
+        assert_eq!(
+            check(&[as_applied(&first()), as_applied(&expansion())]),
+            Ok(())
+        );
     }
 
     #[test]
@@ -578,7 +581,7 @@ mod tests {
         let done = [AppliedMigration::from_texts(record.to_vec())];
         assert_eq!(release_to_record(&done), None);
         let later = migration("9999_z", "-- release 999.0.0\nSELECT 1;");
-        assert_eq!(release_to_record(&[applied(&later)]), None);
+        assert_eq!(release_to_record(&[as_applied(&later)]), None);
     }
 
     #[test]

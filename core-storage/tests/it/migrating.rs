@@ -49,7 +49,7 @@ async fn open(url: &str, options: MigrationOptions) -> Result<(), StoreError> {
     postgres::open(config).await.map(drop)
 }
 
-async fn recorded(client: &Client) -> Vec<(String, Option<String>)> {
+async fn read_migrations(client: &Client) -> Vec<(String, Option<String>)> {
     let read = "SELECT name, release FROM schema_migrations ORDER BY name";
     let rows = client.query(read, &[]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
@@ -68,7 +68,7 @@ fn all_names() -> Vec<&'static str> {
 async fn a_database_of_an_early_server_gets_the_other_migrations_and_the_schema_of_a_new_one() {
     let (early, client) = early_postgres("0002").await;
     open(&early.url, MigrationOptions::default()).await.unwrap();
-    let rows = recorded(&client).await;
+    let rows = read_migrations(&client).await;
     assert_eq!(names(&rows), all_names());
     assert_eq!(
         rows[0].1, None,
@@ -100,7 +100,7 @@ async fn processes_that_start_together_build_an_index_once() {
     let start = || open(&database.url, options.clone());
     let (first, second, third) = tokio::join!(start(), start(), start());
     first.and(second).and(third).unwrap();
-    assert_eq!(names(&recorded(&client).await), all_names());
+    assert_eq!(names(&read_migrations(&client).await), all_names());
     assert_eq!(*built.lock().unwrap(), 1);
 }
 
@@ -148,7 +148,7 @@ async fn a_migration_that_waits_for_a_table_lets_others_use_it_and_runs_later() 
     assert!(!migrating.is_finished());
     reading.commit().await.unwrap();
     migrating.await.unwrap().unwrap();
-    assert_eq!(names(&recorded(&others).await), all_names());
+    assert_eq!(names(&read_migrations(&others).await), all_names());
 }
 
 #[tokio::test]

@@ -105,6 +105,10 @@ fn print(done: &str, summary: &BackupSummary) {
         summary.files,
         summary.bytes
     );
+    if summary.blobs > 0 {
+        let (blobs, bytes) = (summary.blobs, summary.blob_bytes);
+        println!("{done}: {blobs} uploads of the bucket with {bytes} bytes");
+    }
 }
 
 /// Prints the progress to standard error: one line per table, and on a terminal also within tables.

@@ -183,6 +183,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(url) = &options.redis_url {
         builder = builder.redis(url);
     }
+    if let Some(bucket) = &config.bucket {
+        builder = builder.s3(&bucket.url, bucket.credentials.clone());
+    }
     if let Some(url) = &options.smtp_url {
         builder = builder.smtp(url);
     }

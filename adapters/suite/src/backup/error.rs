@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use core_domain::kernel::StoreError;
+use core_domain::port::BlobError;
 use core_storage::copy::CopyError;
 
 use crate::SuiteError;
@@ -17,6 +18,12 @@ pub enum BackupError {
     /// The records cannot be copied.
     #[error("the records cannot be copied")]
     Copy(#[from] CopyError),
+    /// The uploads in a bucket, or in a store of the host program, cannot be read or written.
+    #[error("the uploads cannot be copied")]
+    Blobs(#[source] BlobError),
+    /// The backup has uploads, but no store for them is set.
+    #[error("the backup has uploads; set a bucket or a data folder for them")]
+    NoBlobs,
     /// A file cannot be read or written.
     #[error("{path}: the file cannot be copied")]
     File {

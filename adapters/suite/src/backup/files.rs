@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::BackupError;
+use crate::SuiteError;
 
 /// The first bytes of a SQLite database.
 const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
@@ -64,17 +65,19 @@ pub(super) fn digest_files(
     digests.collect()
 }
 
-/// Copies the files of a backup into a data folder. The folder may have only files that are in the backup, or that belong
-/// to the database of the records.
+/// Copies the files of a backup into a data folder. The folder may have only files that are in the backup, that belong to the
+/// database of the records, or that are below the folder `stored`.
 pub(super) fn restore_folder(
     from: &Path,
     to: &Path,
     database: Option<&Path>,
     files: &[FileDigest],
+    stored: Option<&Path>,
 ) -> Result<(), BackupError> {
     create_private(to)?;
     let is_expected = |path: &PathBuf| {
         is_of_database(&to.join(path), database)
+            || stored.is_some_and(|stored| path.starts_with(stored))
             || files.binary_search_by(|file| file.path.cmp(path)).is_ok()
     };
     if let Some(other) = files_below(to, Path::new(""))?
@@ -236,4 +239,12 @@ fn digest(folder: &Path, path: PathBuf) -> Result<FileDigest, BackupError> {
         bytes,
         sha256: hex(&hash.finalize()),
     })
+}
+
+/// Runs work that blocks on files.
+pub(super) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
+) -> Result<T, BackupError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| BackupError::Suite(SuiteError::Folder(std::io::Error::other(error))))?
 }

@@ -26,6 +26,10 @@ pub struct BackupSummary {
     pub files: usize,
     /// The size of these files together, in bytes.
     pub bytes: u64,
+    /// The number of blobs that are not files of the data folder.
+    pub blobs: usize,
+    /// The size of these blobs together, in bytes.
+    pub blob_bytes: u64,
 }
 
 impl BackupSummary {
@@ -48,6 +52,9 @@ pub(super) struct Manifest {
     tables: Vec<TableEntry>,
     /// The files of the data folder, sorted by path.
     pub(super) files: Vec<FileDigest>,
+    /// The blobs that are not files of the data folder, sorted by key.
+    #[serde(default)]
+    pub(super) blobs: Vec<FileDigest>,
 }
 
 /// A table of a backup.
@@ -63,6 +70,7 @@ impl Manifest {
         created_at: Timestamp,
         tables: Vec<TableDigest>,
         files: Vec<FileDigest>,
+        blobs: Vec<FileDigest>,
     ) -> Self {
         let tables = tables.into_iter().map(|table| TableEntry {
             table: table.table.to_owned(),
@@ -75,6 +83,7 @@ impl Manifest {
             created_at,
             tables: tables.collect(),
             files,
+            blobs,
         }
     }
 
@@ -98,6 +107,8 @@ impl Manifest {
             tables: self.tables(),
             files: self.files.len(),
             bytes: self.files.iter().map(|file| file.bytes).sum(),
+            blobs: self.blobs.len(),
+            blob_bytes: self.blobs.iter().map(|blob| blob.bytes).sum(),
         }
     }
 

@@ -1,33 +1,40 @@
 //! Backups: all records and files of an installation in a folder, and copies of all records between databases.
 //!
-//! A backup is a folder with three parts:
+//! A backup is a folder with these parts:
 //!
 //! | name | content |
 //! |---|---|
 //! | `records.sqlite` | every record, as a SQLite database, whatever the database of the installation |
 //! | `data` | the data folder: the secret, uploads, mails, and the infrastructure of the local provider |
+//! | `blobs` | the uploads that are not in the data folder but in a bucket |
 //! | `manifest.json` | counts and SHA-256 digests of all tables, and of every file; written last |
 //!
 //! A server may be running. The records are those of one moment. Files are copied before the records and, if they have
 //! changed, again after them, so the files that the records refer to are in the backup. SQLite databases among the files
 //! are copied with SQLite's online backup.
+//!
+//! A restore stores the uploads of a backup where the builder stores uploads, whether that is a bucket or the data folder.
 
+mod blobs;
 mod error;
 mod files;
 mod manifest;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
+use core_domain::port::Blobs;
 use core_storage::RowStore;
 pub use core_storage::copy::{CopyError, CopyProgress, CopyStart, TableDigest};
 use core_storage::copy::{copy_rows, digest_rows, ensure_empty};
 
 pub use self::error::BackupError;
-use self::files::{back_up_folder, digest_files, restore_folder, verify_folder};
+use self::files::{back_up_folder, digest_files, in_background, restore_folder, verify_folder};
 pub use self::manifest::BackupSummary;
 use self::manifest::Manifest;
 use crate::assemble::open_options;
+use crate::blobs::{UPLOADS, shared_blobs};
 use crate::open::StoreChoice;
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
@@ -37,6 +44,9 @@ const RECORDS: &str = "records.sqlite";
 
 /// The name of the copied data folder in a backup.
 const DATA: &str = "data";
+
+/// The name of the folder for blobs in a backup.
+const BLOBS: &str = "blobs";
 
 impl SuiteBuilder {
     /// Copies all records of this builder's database to the database of another builder, and compares both. Other processes
@@ -71,7 +81,8 @@ impl SuiteBuilder {
         }
         let source = self.rows(Access::Read).await?;
         let (data, database) = (self.data_folder.clone(), self.database_file());
-        let copied = folder.join(DATA);
+        let blobs = shared_blobs(&self, folder).map_err(SuiteError::from)?;
+        let (copied, copied_blobs) = (folder.join(DATA), folder.join(BLOBS));
         let copy_files = |into: PathBuf| {
             let (data, database) = (data.clone(), database.clone());
             in_background(move || match data {
@@ -80,6 +91,10 @@ impl SuiteBuilder {
             })
         };
         copy_files(copied.clone()).await?;
+        let began = Instant::now();
+        if let Some(blobs) = &blobs {
+            blobs::back_up_all(blobs.as_ref(), &copied_blobs).await?;
+        }
         let records = self.records_at(folder).rows(Access::Write).await?;
         let start = CopyStart::Empty;
         let tables = copy_rows(source.as_ref(), records.as_ref(), start, on_progress).await?;
@@ -88,7 +103,14 @@ impl SuiteBuilder {
         let _ = std::fs::remove_file(folder.join(format!("{RECORDS}.lock")));
         let files = copy_files(copied.clone()).await?;
         let files = in_background(move || digest_files(&copied, files)).await?;
-        let manifest = Manifest::new(self.clock_or_system().now(), tables, files);
+        let blobs = match &blobs {
+            Some(blobs) => {
+                blobs::back_up_changes(blobs.as_ref(), &copied_blobs, began.elapsed()).await?
+            }
+            None => Vec::new(),
+        };
+        let blobs = in_background(move || digest_files(&copied_blobs, blobs)).await?;
+        let manifest = Manifest::new(self.clock_or_system().now(), tables, files, blobs);
         manifest.write(folder)?;
         Ok(manifest.summary())
     }
@@ -119,17 +141,57 @@ impl SuiteBuilder {
         }
         let (files, copied) = (manifest.files.clone(), folder.join(DATA));
         let (data, database) = (self.data_folder.clone(), self.database_file());
+        let (blobs, copied_blobs) = (manifest.blobs.clone(), folder.join(BLOBS));
         in_background(move || {
             verify_folder(&copied, &files)?;
+            verify_folder(&copied_blobs, &blobs)?;
             let Some(data) = data else {
                 return Ok(());
             };
-            restore_folder(&copied, &data, database.as_deref(), &files)?;
+            let is_resumed = start == CopyStart::Resumed && !blobs.is_empty();
+            // An earlier restore may have stored blobs in the data folder.
+            let stored = is_resumed.then_some(Path::new(UPLOADS));
+            restore_folder(&copied, &data, database.as_deref(), &files, stored)?;
             verify_folder(&data, &files)
         })
         .await?;
+        self.restore_blobs(folder, &manifest).await?;
         copy_rows(source.as_ref(), destination.as_ref(), start, on_progress).await?;
         Ok(manifest.summary())
+    }
+
+    /// Stores the uploads of a backup. Those of a data folder are restored with its files, and need nothing more unless
+    /// this builder stores uploads elsewhere.
+    async fn restore_blobs(&self, folder: &Path, manifest: &Manifest) -> Result<(), BackupError> {
+        let staging = self.data_folder.as_deref().unwrap_or(folder);
+        let shared = shared_blobs(self, staging).map_err(SuiteError::from)?;
+        if let Some(shared) = &shared {
+            let data = folder.join(DATA);
+            blobs::restore_uploads(shared.as_ref(), &data, &manifest.files).await?;
+        }
+        if manifest.blobs.is_empty() {
+            return Ok(());
+        }
+        let blobs = match shared {
+            Some(shared) => shared,
+            None => self.folder_blobs().await?,
+        };
+        blobs::restore(blobs.as_ref(), &folder.join(BLOBS), &manifest.blobs).await
+    }
+
+    /// Returns the store for blobs in the data folder.
+    #[cfg(feature = "local")]
+    async fn folder_blobs(&self) -> Result<Arc<dyn Blobs>, BackupError> {
+        let data = self.data_folder.as_ref().ok_or(BackupError::NoBlobs)?;
+        let opened = core_local::FileBlobs::open(data.join(UPLOADS)).await;
+        Ok(Arc::new(opened.map_err(SuiteError::from)?))
+    }
+
+    /// Fails, because a store for blobs requires a feature.
+    #[cfg(not(feature = "local"))]
+    #[expect(clippy::unused_async, reason = "with the feature it opens a folder")]
+    async fn folder_blobs(&self) -> Result<Arc<dyn Blobs>, BackupError> {
+        Err(BackupError::NoBlobs)
     }
 
     /// Returns a builder with the same settings for the database in a backup.
@@ -189,12 +251,4 @@ fn ensure_outside(backup: &Path, data: &Path) -> Result<(), BackupError> {
         return Err(BackupError::InsideData(backup.display().to_string()));
     }
     Ok(())
-}
-
-/// Runs work that blocks on files.
-async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
-) -> Result<T, BackupError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| BackupError::Suite(SuiteError::Folder(std::io::Error::other(error))))?
 }

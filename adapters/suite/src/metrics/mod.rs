@@ -7,6 +7,7 @@
 //! - `deliveries`: attempts to deliver messages, mails and webhooks.
 //! - `background`: the sealer and the billing ticker.
 //! - `payments`: calls of the payment provider, as a decorator.
+//! - `blobs`: operations of the store for uploads, as a decorator.
 //! - `backlog`: gauges that need queries, refreshed by a background task.
 //! - `process`: the process, the tokio runtime and the build.
 //!
@@ -14,6 +15,7 @@
 
 mod background;
 mod backlog;
+mod blobs;
 mod deliveries;
 mod handle;
 mod jobs;
@@ -24,6 +26,7 @@ mod store;
 
 pub(crate) use background::{BillingMetrics, SealerMetrics};
 pub(crate) use backlog::Backlog;
+pub(crate) use blobs::MeteredBlobs;
 pub(crate) use deliveries::DeliveryMetrics;
 pub use handle::SuiteMetrics;
 pub(crate) use jobs::JobMetrics;

@@ -161,7 +161,7 @@ async fn step<C: MigrationConnection>(
     let lock_timeout = options.lock_timeout.as_millis();
     let set = format!("SET LOCAL lock_timeout = {lock_timeout}");
     connection.run(&set).await?;
-    let done = applied(connection, true).await?;
+    let done = read_applied(connection, true).await?;
     let pending = pending(&done)?;
     let may_run = options.ensure_may_run(&done, &pending);
     may_run.map_err(StoreError::backend)?;
@@ -234,7 +234,7 @@ async fn run_locked<C: MigrationConnection>(
         connection.run(&search_path).await?;
     }
     // Another process may have run it since.
-    let done = applied(connection, true).await?;
+    let done = read_applied(connection, true).await?;
     let pending = pending(&done)?;
     if !pending.contains(migration) {
         return Ok(());

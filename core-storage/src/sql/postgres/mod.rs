@@ -19,6 +19,6 @@ mod session;
 
 pub use begin::{begin, now};
 pub use error::{PostgresError, RunError};
-pub use migrate::{MigrationConnection, MigrationTarget, applied, migrate};
+pub use migrate::{MigrationConnection, MigrationTarget, migrate, read_applied};
 pub use notices::{CURRENT_SCHEMA, notice_channel, notify_statements};
 pub use session::{SessionTimeouts, check_schema_name};

@@ -54,7 +54,7 @@ table! {
     select deployments
 }
 
-fn ended() -> impl Iterator<Item = &'static DeploymentStatus> {
+fn end_statuses() -> impl Iterator<Item = &'static DeploymentStatus> {
     DeploymentStatus::ALL
         .iter()
         .filter(|status| status.is_terminal())
@@ -114,7 +114,7 @@ fn deployments(query: &DeploymentQuery) -> Select {
                 vec![Value::Int(created_at.millis()), Value::text(id.as_str())]
             }),
             ..Select::of(Deployment::TABLE)
-                .filter(Filter::one_of("status", ended()))
+                .filter(Filter::one_of("status", end_statuses()))
                 .filter(Filter::lt("created_at", *before))
                 .order_by("created_at")
         },

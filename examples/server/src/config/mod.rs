@@ -5,6 +5,7 @@ mod cloudflare;
 mod contradictions;
 mod error;
 mod options;
+mod s3;
 mod sources;
 mod stripe;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub(crate) use self::error::ConfigError;
 use self::error::option_error;
 use self::options::Options;
 pub(crate) use self::options::{Cli, Command, JournalFormat, LogForm};
+use self::s3::Bucket;
 pub(crate) use self::values::{Database, parse_database};
 use self::values::{
     database, mail_server, master_key, public_url, redis_server, sender, thirty_two_bytes, workerd,
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) secret: Option<[u8; 32]>,
     /// The key that encrypts stored secrets; `None` means a key derived from the installation's secret.
     pub(crate) master_key: Option<[u8; 32]>,
+    /// The bucket that stores uploads; `None` means the data folder.
+    pub(crate) bucket: Option<Bucket>,
     /// The account in which infrastructure is created; `None` means this machine.
     pub(crate) cloudflare: Option<CloudflareAccount>,
     /// The account that charges invoices; `None` means the embedded provider, whose money is simulated.
@@ -72,12 +76,14 @@ impl Config {
         let environment: Vec<_> = environment.into_iter().collect();
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let search_path = path.map(|(_, folders)| folders.clone());
+        let aws = s3::aws_variables(&environment);
         let sources = sources::merge(cli, matches, environment)?;
         let options: Options = sources.extract().map_err(Box::new)?;
         Self::check(
             options,
             sources::effective(&sources)?,
             search_path.as_deref(),
+            &aws,
         )
     }
 
@@ -85,8 +91,10 @@ impl Config {
         mut options: Options,
         effective: String,
         search_path: Option<&str>,
+        aws: &[(String, String)],
     ) -> Result<Self, ConfigError> {
         options.read_secret_files()?;
+        let bucket = s3::bucket(&mut options, aws)?;
         let cloudflare = cloudflare::account(&options)?;
         let stripe = stripe::account(&options)?;
         let contradictions = contradictions::find(&options, cloudflare.is_some());
@@ -165,6 +173,7 @@ impl Config {
             },
             secret: secret.map(thirty_two_bytes).transpose()?,
             master_key: at_rest.map(master_key).transpose()?,
+            bucket,
             cloudflare,
             stripe,
             workerd: workerd(options.workerd.as_deref(), search_path, &options.data)?,

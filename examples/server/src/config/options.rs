@@ -169,6 +169,28 @@ pub(crate) struct Options {
     /// A file that contains the URL of the Redis server.
     #[arg(long, env = "REDIS_URL_FILE", global = true)]
     pub(crate) redis_url_file: Option<PathBuf>,
+    /// The bucket for uploads, which nodes share: `s3://bucket/prefix?region=eu-central-1`, and `&endpoint=https://host:port`
+    /// if it is not at AWS. `&style=virtual` or `path` chooses the place of its name in URLs [default: none, uploads are
+    /// stored in the data folder].
+    #[arg(long, env = "BLOBS_URL", global = true)]
+    pub(crate) blobs_url: Option<String>,
+    /// The id of the access key for the bucket [default: `AWS_ACCESS_KEY_ID`, or else the role of this machine at AWS].
+    #[arg(long, env = "S3_ACCESS_KEY_ID", global = true, hide_env_values = true)]
+    pub(crate) s3_access_key_id: Option<String>,
+    /// A file that contains the id of the access key for the bucket.
+    #[arg(long, env = "S3_ACCESS_KEY_ID_FILE", global = true)]
+    pub(crate) s3_access_key_id_file: Option<PathBuf>,
+    /// The secret of the access key for the bucket [default: `AWS_SECRET_ACCESS_KEY`].
+    #[arg(
+        long,
+        env = "S3_SECRET_ACCESS_KEY",
+        global = true,
+        hide_env_values = true
+    )]
+    pub(crate) s3_secret_access_key: Option<String>,
+    /// A file that contains the secret of the access key for the bucket.
+    #[arg(long, env = "S3_SECRET_ACCESS_KEY_FILE", global = true)]
+    pub(crate) s3_secret_access_key_file: Option<PathBuf>,
     /// The service key of the gateway, at least 16 characters. Without it every request is accepted unauthenticated,
     /// and only loopback addresses can be bound.
     #[arg(long, env = "AUTH_API_KEY", global = true, hide_env_values = true)]

@@ -10,9 +10,10 @@ use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
-const SECRETS: [&str; 9] = [
+const SECRETS: [&str; 10] = [
     "database_url",
     "redis_url",
+    "s3_secret_access_key",
     "auth_api_key",
     "secret",
     "master_key",

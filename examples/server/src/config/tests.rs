@@ -471,6 +471,89 @@ fn the_url_of_redis_is_checked_and_never_shown() {
 }
 
 #[test]
+fn the_bucket_is_checked_and_its_secret_is_never_shown() {
+    let url = ["--blobs-url", "s3://uploads/core?region=eu-central-1"];
+    let id = ["--s3-access-key-id", "key-1"];
+    let secret = ["--s3-secret-access-key", "sesame"];
+    let config = load(&[url, id, secret].concat()).unwrap();
+    let shown = format!(
+        "{config:?} {} {:?}",
+        config.effective,
+        crate::run::builder(&config)
+    );
+    assert!(!shown.contains("sesame"), "{shown}");
+    assert!(shown.contains("s3://uploads/core"), "{shown}");
+    crate::run::check(&config).unwrap();
+    assert!(crate::run::contradictions(&config).is_empty());
+    assert!(load(&[]).unwrap().bucket.is_none());
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "sesame\n").unwrap();
+    let from_file = ["--s3-secret-access-key-file", file.to_str().unwrap()];
+    load(&[url, id, from_file].concat()).unwrap();
+    for (arguments, named) in [
+        (&["--blobs-url", "https://sesame"][..], "blobs_url: "),
+        (
+            &["--blobs-url", "s3://uploads"],
+            "blobs_url: needs a region",
+        ),
+        (&["--blobs-url", "s3://k:sesame@uploads"], "blobs_url: "),
+        (&id, "blobs_url: is required"),
+        (&[url, id].concat(), "s3_secret_access_key: is required"),
+        (&[url, secret].concat(), "s3_access_key_id: is required"),
+        (
+            &[url, ["--s3-access-key-id", "a b"], secret].concat(),
+            "s3_access_key_id: ",
+        ),
+        (
+            &[url, secret, from_file].concat(),
+            "s3_secret_access_key: is set twice",
+        ),
+        (&["--set", "settings.s3.idle_timeout=0s"], "settings: "),
+    ] {
+        let error = load(arguments).err().unwrap().to_string();
+        assert!(error.starts_with(named), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}
+
+#[test]
+fn the_key_the_role_and_the_region_of_a_bucket_come_from_the_variables_of_aws() {
+    use core_suite::S3Credentials::{Key, Role};
+    let url = ["--blobs-url", "s3://uploads"];
+    let region = ("AWS_REGION", "eu-central-1");
+    let id = ("AWS_ACCESS_KEY_ID", "key-1");
+    let secret = ("AWS_SECRET_ACCESS_KEY", "sesame");
+    let token = ("AWS_SESSION_TOKEN", "sesame");
+    let config = load_with(&url, [region, id, secret, token]).unwrap();
+    assert_eq!(
+        config.options.settings.s3.region.as_deref(),
+        Some("eu-central-1")
+    );
+    let found = config.bucket.unwrap().credentials;
+    assert!(!format!("{found:?}").contains("sesame"));
+    assert!(matches!(found, Key { id, session_token: Some(_), .. } if id == "key-1"));
+
+    // The options of the server take precedence, and a key is never mixed.
+    let own = ["--s3-access-key-id", "own", "--s3-secret-access-key", "own"];
+    let arguments = [&url[..], &own].concat();
+    let config = load_with(&arguments, [region, id, secret, token]).unwrap();
+    let found = config.bucket.unwrap().credentials;
+    assert!(matches!(found, Key { id, session_token: None, .. } if id == "own"));
+    let error = load_with(&url, [region, id, ("AWS_SECRET_ACCESS_KEY", "")]);
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("only one of them is set"), "{error}");
+
+    let role = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/role");
+    let config = load_with(&url, [region, role, ("AWS_PROFILE", "x")]).unwrap();
+    let found = config.bucket.unwrap().credentials;
+    assert!(matches!(found, Role { environment } if environment.len() == 1));
+    // Without a bucket the variables are for other programs.
+    assert!(load_with(&[], [region, id]).unwrap().bucket.is_none());
+}
+
+#[test]
 fn a_stripe_key_is_checked_and_never_shown() {
     let key = ["--stripe-secret-key", "sk_test_sesame"];
     let secrets = ["--stripe-webhook-secret", "whsec_sesame1, whsec_sesame2"];

@@ -158,6 +158,8 @@ impl Options {
             cloudflare_api_base_url or cloudflare_api_base_url_file,
             database_url or database_url_file,
             redis_url or redis_url_file,
+            s3_access_key_id or s3_access_key_id_file,
+            s3_secret_access_key or s3_secret_access_key_file,
             secret or secret_file,
             master_key or master_key_file,
             auth_api_key or auth_api_key_file,

@@ -1,0 +1,140 @@
+//! The contract of the port, the prefix, and the age of blobs.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use core_domain::kernel::Timestamp;
+use core_domain::port::{BlobError, Blobs};
+
+use crate::world::{World, all, failure, get};
+
+#[tokio::test]
+async fn blobs_can_be_stored_read_replaced_and_removed() {
+    let world = World::new().await;
+    let blobs: &dyn Blobs = &world.blobs;
+    let missing = |error| matches!(error, BlobError::Missing);
+    assert!(blobs.open("upload-1").await.is_err_and(missing));
+    blobs.put("upload-1", b"one".to_vec()).await.unwrap();
+    blobs.put("upload-2", Vec::new()).await.unwrap();
+    let first = blobs.open("upload-1").await.unwrap();
+    blobs.put("upload-1", b"two".to_vec()).await.unwrap();
+    assert_eq!(get(blobs, "upload-1").await, b"two");
+    assert_eq!(get(blobs, "upload-2").await, b"");
+    blobs.remove("upload-1").await.unwrap();
+    blobs.remove("upload-1").await.unwrap();
+    assert_eq!(all(first), b"one", "an open reader keeps its bytes");
+    assert!(blobs.open("upload-1").await.is_err_and(missing));
+    assert_eq!(world.server.keys().unwrap(), ["core/upload-2"]);
+    let long = "k".repeat(129);
+    for bad in ["", "..", "../x", "A", "a/b", ".staging", "a\0", &long] {
+        for text in [
+            failure(blobs.put(bad, Vec::new()).await),
+            failure(blobs.open(bad).await),
+            failure(blobs.remove(bad).await),
+        ] {
+            assert!(text.contains("is not a blob key"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn staged_blob_is_hidden_until_its_commit_and_its_readers_are_independent() {
+    let world = World::new().await;
+    let mut staged = world.blobs.stage().await.unwrap();
+    staged.append(b"hello ".to_vec()).await.unwrap();
+    let mut early = staged.open().await.unwrap();
+    staged.append(b"world".to_vec()).await.unwrap();
+    let mut reader = staged.open().await.unwrap();
+    reader.seek(SeekFrom::End(-5)).unwrap();
+    let mut end = String::new();
+    reader.read_to_string(&mut end).unwrap();
+    assert_eq!(end, "world");
+    let mut start = String::new();
+    early.read_to_string(&mut start).unwrap();
+    assert_eq!(start, "hello ");
+    assert!(reader.seek(SeekFrom::Current(-100)).is_err());
+    assert!(world.server.keys().unwrap().is_empty());
+
+    staged.commit("upload-1").await.unwrap();
+    assert_eq!(get(&world.blobs, "upload-1").await, b"hello world");
+    reader.rewind().unwrap();
+    assert_eq!(all(reader), b"hello world");
+}
+
+#[tokio::test]
+async fn a_staged_blob_that_is_dropped_or_fails_leaves_nothing_behind() {
+    let world = World::new().await;
+    let mut staged = world.blobs.stage().await.unwrap();
+    staged.append(vec![7; 100_000]).await.unwrap();
+    // The file has no name, so a killed process leaves nothing either.
+    assert_eq!(world.local_files(), 0);
+    drop(staged);
+    let staged = world.blobs.stage().await.unwrap();
+    assert!(staged.commit("not a key").await.is_err());
+    assert_eq!(world.local_files(), 0);
+    assert!(world.server.keys().unwrap().is_empty());
+    assert_eq!(world.server.incomplete_uploads().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn keys_with_a_prefix_do_not_see_other_prefixes() {
+    let world = World::new().await;
+    let others = ["uploads/core2", "uploads/core/inner", "uploads"];
+    let others = others.map(|path| world.client(&world.server.config(path)));
+    world.blobs.put("mine", b"mine".to_vec()).await.unwrap();
+    for (number, other) in others.iter().enumerate() {
+        assert!(other.open("mine").await.is_err());
+        let key = format!("theirs-{number}");
+        other.put(&key, b"theirs".to_vec()).await.unwrap();
+        assert!(world.blobs.open(&key).await.is_err());
+        other.remove("mine").await.unwrap();
+        assert_eq!(other.older_than(Duration::ZERO).await.unwrap(), [key]);
+    }
+    let keys = world.blobs.older_than(Duration::ZERO).await.unwrap();
+    assert_eq!(keys, ["mine"]);
+    assert_eq!(
+        world.server.keys().unwrap(),
+        [
+            "core/inner/theirs-1",
+            "core/mine",
+            "core2/theirs-0",
+            "theirs-2"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn older_than_lists_only_old_blobs() {
+    let world = World::new().await;
+    let blobs = &world.blobs;
+    blobs.put("upload-1", b"bytes".to_vec()).await.unwrap();
+    blobs.put("upload-2", b"bytes".to_vec()).await.unwrap();
+    let mut found = blobs.older_than(Duration::from_secs(3_600)).await.unwrap();
+    found.sort();
+    assert_eq!(found, ["upload-1", "upload-2"]);
+    // The clock is some billions of seconds ahead, but nothing is that old.
+    let age = Duration::from_secs(4_000_000_000);
+    assert!(blobs.older_than(age).await.unwrap().is_empty());
+    blobs.remove("upload-1").await.unwrap();
+    // The clock of the server is ahead.
+    world.clock.set(Timestamp::from_seconds(1));
+    assert!(blobs.older_than(Duration::ZERO).await.unwrap().is_empty());
+    assert_eq!(blobs.keys().await.unwrap(), ["upload-2"]);
+}
+
+#[tokio::test]
+async fn older_than_lists_the_blobs_of_all_pages() {
+    let world = World::new().await;
+    // A page has at most 1,000 keys.
+    world.server.fill("core/upload", 1_100).unwrap();
+    world.server.fill("core/not/a-blob", 1).unwrap();
+    let found = world.blobs.older_than(Duration::ZERO).await.unwrap();
+    assert_eq!(found.len(), 1_100);
+}
+
+#[tokio::test]
+async fn the_check_writes_reads_lists_and_removes_an_object() {
+    let world = World::new().await;
+    world.blobs.check("doctor-1").await.unwrap();
+    assert!(world.server.keys().unwrap().is_empty());
+}
