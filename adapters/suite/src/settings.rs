@@ -16,7 +16,7 @@ use crate::dns_options::DnsOptions;
 use crate::history_options::HistoryOptions;
 use crate::mail_options::MailOptions;
 use crate::metrics::MetricsOptions;
-use crate::migrations::MigrationSettings;
+use crate::migration_settings::MigrationSettings;
 use crate::open::{PoolOptions, PostgresOptions};
 use crate::outbox_options::OutboxOptions;
 #[cfg(feature = "local")]

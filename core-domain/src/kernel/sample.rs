@@ -64,7 +64,7 @@ impl Sampler<'_> {
         }
         match kind(schema) {
             "string" => string(schema),
-            "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+            "integer" | "number" => least_or_one(schema),
             "boolean" => json!(true),
             "array" => {
                 let items = schema.get("items");
@@ -103,6 +103,13 @@ fn declared_value(schema: &Value) -> Option<Value> {
         .or_else(|| schema.get("const").cloned())
         .or_else(|| default().cloned())
         .or_else(|| first("enum"))
+}
+
+/// Returns the smallest number of a schema, or 1 if that is negative or not set.
+fn least_or_one(schema: &Value) -> Value {
+    let least = schema.get("minimum");
+    let least = least.filter(|least| least.as_f64().is_some_and(|least| least >= 0.0));
+    least.cloned().unwrap_or_else(|| json!(1))
 }
 
 /// Returns the type of the values; the first one that is not `null` if there are several.

@@ -28,9 +28,9 @@ pub(super) fn rows(billing: &Arc<Billing>) -> Vec<Endpoint> {
                  the order of events does not matter, and repeated ones change nothing.",
             )
             .success(&[StatusCode::OK])
-            .header(
+            .required_header(
                 SIGNATURE,
-                json!({ "type": "string", "description": "The signature of the event. Required." }),
+                json!({ "type": "string", "description": "The signature of the event." }),
             )
             .refuses(&[
                 Code::ValidationError,

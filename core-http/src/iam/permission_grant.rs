@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  may use, the response also says whether `userId` has `permission` and which rule \
                  decides.",
             )
-            .refuses(&[Code::Forbidden])
+            .refuses(&[Code::Forbidden, Code::NotFound])
             .reads(list),
         post("/api/core/grants", "createGrant")
             .summary("Grants a permission to a member, or denies it.")
@@ -38,7 +38,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  recorded in the audit log.",
             )
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::LimitReached])
+            .refuses(&[Code::NotFound, Code::Conflict, Code::LimitReached])
             .writes(create),
         delete("/api/core/grants/{grantId}", "removeGrant")
             .summary("Removes a grant or denial.")

@@ -19,6 +19,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .description(
                 "Returns the built-in roles first, then the organization's own roles by name.",
             )
+            .refuses(&[Code::NotFound])
             .reads(list),
         post("/api/core/roles", "mapRole")
             .summary("Sets the permissions of a role.")
@@ -28,7 +29,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  permissions again changes nothing. No caller can give a role permissions that they \
                  do not have themselves.",
             )
-            .refuses(&[Code::LimitReached])
+            .refuses(&[Code::NotFound, Code::LimitReached])
             .writes(map),
         delete("/api/core/roles/{orgId}/{role}", "unmapRole")
             .summary("Removes the permissions that were set for a role.")

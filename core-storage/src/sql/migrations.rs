@@ -126,7 +126,7 @@ pub struct PendingMigration {
     pub release: Release,
     /// The first release whose servers can use the database afterwards; `None` if the migration removes nothing.
     pub requires: Option<Release>,
-    /// Whether the statements run outside a transaction. Always `false` on SQLite.
+    /// `true` if the statements run outside a transaction. Always `false` on SQLite.
     pub runs_outside: bool,
     /// The checksum to record: the SHA-256 of the text, in hex.
     pub checksum: String,
@@ -255,7 +255,7 @@ pub struct MigrationOptions {
     /// Pending migrations run if this is `true`. Otherwise a database with pending migrations is refused, and extra tables are
     /// not created. Default: `true`.
     pub at_open: bool,
-    /// Whether no other server uses the database, so that a migration may remove what servers of earlier releases use.
+    /// `true` if no other server uses the database, so that a migration may remove what servers of earlier releases use.
     /// Default: `false`.
     pub all_servers_stopped: bool,
     /// How long a statement on Postgres waits for the lock of a table before the others can run again. Default: 2 s.
@@ -290,7 +290,7 @@ impl fmt::Debug for MigrationOptions {
 pub enum MigrationEvent {
     /// The migration of this name has run.
     Ran(&'static str),
-    /// The migration of this name builds indexes, which can take long; servers go on meanwhile.
+    /// The migration of this name builds indexes, which can take long. Servers go on.
     BuildsIndexes(&'static str),
     /// A table is locked, for this reason. The migration is tried again after a pause.
     Waits(String),

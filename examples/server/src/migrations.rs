@@ -58,7 +58,7 @@ pub(crate) fn apply(config: &Config, all_servers_stopped: bool) -> Result<(), Er
 fn report(event: &Event) {
     match event {
         Event::Ran(name) => println!("{name}: done"),
-        Event::BuildsIndexes(name) => println!("{name}: building indexes; servers go on meanwhile"),
+        Event::BuildsIndexes(name) => println!("{name}: building indexes; servers go on"),
         Event::Waits(cause) => println!("waiting for the lock of a table: {cause}"),
     }
 }

@@ -109,6 +109,10 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("examples/rules", &["core-domain"]),
         ("examples/own_backend", &["core-domain", "core-storage"]),
         ("tests", &[]),
+        (
+            "tests/fuzz",
+            &["core-domain", "core-http", "core-stripe", "core-suite"],
+        ),
         ("tests/kit", &["core-domain", "core-storage", "core-sqlx"]),
     ];
     assert_eq!(allowed.map(|(krate, _)| krate.to_owned()), *members());

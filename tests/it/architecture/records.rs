@@ -208,6 +208,11 @@ const UNAUDITED: &[(&str, &str)] = &[
         "jobs, which have their own history",
     ),
     ("provisioning/claim.rs", "leases"),
+    ("provisioning/retention.rs", "old jobs, which are removed"),
+    (
+        "registry/retention.rs",
+        "old deployments, which are removed; their creation has entries",
+    ),
     ("provisioning/lane.rs", "lanes"),
 ];
 
@@ -343,6 +348,10 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     (
         "provisioning/kind.rs",
         "hooks of a job, which have no caller",
+    ),
+    (
+        "registry/retention.rs",
+        "old records of all platforms, which are removed without a caller",
     ),
 ];
 

@@ -16,7 +16,7 @@ use crate::kernel::{
     Code, Context, CustomerId, Error, InvoiceId, PermissionType, Result, Stored, Timestamp,
     permission,
 };
-use crate::port::{Mode, OpKey, ProviderMethod, Store, UnitOfWork, transact};
+use crate::port::{Mode, OpKey, PaymentsError, ProviderMethod, Store, UnitOfWork, transact};
 
 /// The kind of record that a missing payment method is reported as.
 pub(super) const PAYMENT_METHOD: &str = "payment method";
@@ -127,7 +127,7 @@ async fn find_customer<G: PermissionType>(
 ///
 /// # Errors
 /// - `NOT_FOUND` if there is no such method.
-/// - `CONFLICT` if it is attached to another customer.
+/// - `CONFLICT` if it is attached to another customer, or was detached from its customer.
 /// - `LIMIT_REACHED` if the customer has 20 payment methods.
 /// - `PAYMENT_REQUIRED` if the issuer refuses the card.
 /// - `PAYMENT_PROVIDER_UNAVAILABLE` and `PAYMENT_OUTCOME_UNKNOWN` if the provider fails.
@@ -200,7 +200,14 @@ async fn attach_to(
             let known = u64::try_from(known.len()).unwrap_or(u64::MAX);
             ensure_below(known, MAX_METHODS, TOO_MANY_METHODS)?;
             let attached = payments.attach(key, id, &provider_id).await;
-            attached.map_err(payments_error)
+            attached.map_err(|error| match error {
+                // The method exists and has no customer, so it was detached before.
+                PaymentsError::Invalid(_) => Error::refused(
+                    Code::Conflict,
+                    "The payment method was detached and cannot be attached again. Add the card anew.",
+                ),
+                error => payments_error(error),
+            })
         }
     }
 }

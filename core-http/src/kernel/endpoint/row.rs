@@ -20,6 +20,14 @@ struct CodeReplacement {
     message: Option<&'static str>,
 }
 
+/// A request header in OpenAPI.
+#[derive(Clone, Debug)]
+pub(crate) struct HeaderParameter {
+    pub(crate) name: &'static str,
+    pub(crate) schema: Value,
+    pub(crate) is_required: bool,
+}
+
 /// The declaration of an endpoint, without its handler.
 ///
 /// Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`]. Complete the row with [`Row::reads`],
@@ -48,7 +56,7 @@ pub struct Row {
     pub(crate) takes_forms: bool,
     pub(crate) takes: Vec<&'static str>,
     pub(crate) produces: Vec<&'static str>,
-    pub(crate) headers: Vec<(&'static str, Value)>,
+    pub(crate) headers: Vec<HeaderParameter>,
     pub(crate) key_field: Option<&'static str>,
 }
 
@@ -280,10 +288,27 @@ impl Row {
         self
     }
 
-    /// Adds a request header that the handler reads, with its schema, to OpenAPI.
+    /// Adds an optional request header that the handler reads, with its schema, to OpenAPI.
     #[must_use]
     pub fn header(mut self, name: &'static str, schema: Value) -> Self {
-        self.headers.push((name, schema));
+        let is_required = false;
+        self.headers.push(HeaderParameter {
+            name,
+            schema,
+            is_required,
+        });
+        self
+    }
+
+    /// Like [`Row::header`], for a header without which the handler refuses the request.
+    #[must_use]
+    pub fn required_header(mut self, name: &'static str, schema: Value) -> Self {
+        let is_required = true;
+        self.headers.push(HeaderParameter {
+            name,
+            schema,
+            is_required,
+        });
         self
     }
 }

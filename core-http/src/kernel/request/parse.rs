@@ -3,7 +3,7 @@
 
 use std::any::TypeId;
 
-use core_domain::kernel::{Code, Error, Issue, Result};
+use core_domain::kernel::{Code, Error, Issue, Result, number_literal};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use zeroize::Zeroize;
@@ -191,23 +191,42 @@ pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-/// Converts a value to the type of its schema: an integer, a boolean or text. Integers outside 64 bits become the
-/// nearest one, so that the limits of the schema refuse them.
+/// Converts a value to the type of its schema: an integer, a boolean or text.
 fn coerce(text: &str, schema: &Value) -> Value {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     if allows(schema, "integer") && whole {
-        let end = if text.starts_with('-') {
-            i64::MIN
-        } else {
-            i64::MAX
-        };
-        return Value::from(text.parse::<i64>().unwrap_or(end));
+        return integer(text, schema);
     }
     if allows(schema, "boolean") && matches!(text, "true" | "false") {
         return Value::Bool(text == "true");
     }
     Value::String(text.to_owned())
+}
+
+/// Converts an integer. One that does not fit becomes the nearest one of 64 bits, unless the schema has a limit, which
+/// refuses it.
+fn integer(text: &str, schema: &Value) -> Value {
+    if let Ok(number) = text.parse::<i64>() {
+        return Value::from(number);
+    }
+    let (limit, end) = if text.starts_with('-') {
+        ("minimum", i64::MIN)
+    } else {
+        ("maximum", i64::MAX)
+    };
+    if !limits(schema, limit) {
+        return Value::from(end);
+    }
+    let unsigned = text.parse::<u64>().map(Value::from);
+    unsigned.unwrap_or_else(|_| number_literal(text))
+}
+
+/// Returns whether a schema has this limit, directly or in a branch of `anyOf`.
+fn limits(schema: &Value, limit: &str) -> bool {
+    let branches = schema.get("anyOf").and_then(Value::as_array);
+    schema.get(limit).is_some()
+        || branches.is_some_and(|all| all.iter().any(|branch| limits(branch, limit)))
 }
 
 /// Returns whether a schema allows a type, directly or in a branch of `anyOf`.

@@ -38,6 +38,28 @@ async fn the_first_method_is_the_default_and_the_newest_other_one_replaces_it() 
 }
 
 #[tokio::test]
+async fn a_detached_method_cannot_be_attached_or_charged_again() {
+    let world = World::new();
+    let platform = world.create_platform("engines").await;
+    let customer = world.customer(&platform).await;
+    let method = world.attach_card(&customer, "pm_card_visa").await;
+    let path = format!("/payment-methods/{method}/detach");
+    let detached = world.billing.post(&operator(), &path, json!({})).await;
+    let _ = detached.expect(200);
+    let again = json!({ "customerId": customer });
+    let path = format!("/payment-methods/{method}/attach");
+    let refused = world.billing.post(&operator(), &path, again).await;
+    refused.expect_error(409, "CONFLICT");
+    let subscription =
+        json!({ "platformId": platform, "tier": "scale", "paymentMethodId": method });
+    let refused = world
+        .billing
+        .post(&operator(), "/subscription", subscription)
+        .await;
+    refused.expect_error(409, "CONFLICT");
+}
+
+#[tokio::test]
 async fn a_card_that_the_issuer_refuses_cannot_be_attached() {
     let world = World::new();
     let platform = world.create_platform("engines").await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::fixture::description;
+use super::fixture::{Case, description, for_each_endpoint};
 use crate::world::World;
 
 /// Formats that limit the length of a text by their definition.
@@ -187,4 +187,40 @@ fn a_value_without_a_size_limit_is_found_at_any_depth() {
     ] {
         assert_eq!(of(good.clone()), 0, "{good}");
     }
+}
+
+/// Returns the query parameters of an endpoint that have a largest number, with this number.
+fn largest_numbers(case: &Case) -> Vec<(String, u128)> {
+    let document = description(&case.service);
+    let operation = case.operation();
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let resolved = parameters.map(|parameter| match parameter["$ref"].as_str() {
+        Some(target) => document.pointer(target.trim_start_matches('#')).unwrap(),
+        None => parameter,
+    });
+    let in_query = resolved.filter(|parameter| parameter["in"] == "query");
+    let numbers = in_query.filter_map(|parameter| {
+        let most = parameter["schema"]["maximum"].as_u64()?;
+        Some((parameter["name"].as_str()?.to_owned(), u128::from(most)))
+    });
+    numbers.collect()
+}
+
+#[tokio::test]
+async fn numbers_above_the_largest_one_of_a_query_parameter_are_refused() {
+    let checked = for_each_endpoint(async |case: &Case| {
+        let numbers = largest_numbers(case);
+        for (name, most) in &numbers {
+            for number in [most + 1, u128::MAX] {
+                let ask = case.valid_request().with_query(&format!("{name}={number}"));
+                let refused = case.send(&case.lowest_caller(), &ask).await;
+                let issues = refused.expect_error(400, "VALIDATION_ERROR").issues();
+                let expected = format!("{name}: too_big");
+                assert!(issues.contains(&expected), "{}: {issues:?}", case.name());
+            }
+        }
+        !numbers.is_empty()
+    })
+    .await;
+    assert!(checked > 5, "{checked}");
 }

@@ -271,8 +271,41 @@ impl Case {
         }
     }
 
+    /// Sends a request, and asserts that the OpenAPI document of the endpoint describes the response.
     pub(super) async fn send(&self, caller: &Caller, ask: &TestRequest) -> Answer {
-        Self::send_to(&self.service, caller, ask).await
+        let answer = Self::send_to(&self.service, caller, ask).await;
+        // A test can also read the record, which is another endpoint.
+        if ask.method == *self.row().method() {
+            self.assert_documented(&answer);
+        }
+        answer
+    }
+
+    /// Asserts that the OpenAPI document has the status, the error code and the media type of a response.
+    fn assert_documented(&self, answer: &Answer) {
+        let document = description(&self.service);
+        let row = self.row();
+        let method = row.method().as_str().to_ascii_lowercase();
+        let response = &document["paths"][row.path()][method]["responses"][answer.status.as_str()];
+        let context = format!("{}: {} {}", self.name(), answer.status, answer.json);
+        assert!(
+            !response.is_null(),
+            "the status is not documented: {context}"
+        );
+        let code = json!(answer.code());
+        if let Some(codes) = response["x-codes"].as_array().filter(|_| code != "") {
+            assert!(
+                codes.contains(&code),
+                "the code is not documented: {context}"
+            );
+        }
+        let media_type = answer.headers.get("content-type");
+        if let Some(media_type) = media_type.and_then(|value| value.to_str().ok()) {
+            assert!(
+                response["content"].get(media_type).is_some(),
+                "{media_type} is not documented: {context}"
+            );
+        }
     }
 
     /// Sends a request to a service, which can be another one than the case's.

@@ -16,3 +16,4 @@ mod preconditions;
 mod replays;
 mod routes;
 mod samples;
+mod unknown_ids;

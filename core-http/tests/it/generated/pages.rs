@@ -12,9 +12,9 @@ const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 
 /// Returns whether browsers get HTML from the endpoint.
 fn is_page(case: &Case) -> bool {
-    let operation = case.operation();
-    let sent_on = &operation["responses"]["303"]["content"];
-    sent_on.get("text/html; charset=utf-8").is_some()
+    let responses = &case.operation()["responses"];
+    let refusal = &responses["400"]["content"];
+    !responses["303"].is_null() && refusal.get("text/html; charset=utf-8").is_some()
 }
 
 fn text(answer: &Answer) -> String {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kernel::answer::reply::SchemaFn;
 use crate::kernel::endpoint::service_error::ServiceError;
+use crate::kernel::request::check::IntegerRanges;
 
 /// The name of the schema of the error envelope.
 pub(super) const ERROR: &str = "Error";
@@ -28,7 +29,8 @@ pub(super) struct Components {
 
 /// Returns the generator settings for both directions.
 fn settings() -> SchemaSettings {
-    SchemaSettings::draft2020_12().with(|settings| {
+    let settings = SchemaSettings::draft2020_12().with_transform(IntegerRanges);
+    settings.with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     })

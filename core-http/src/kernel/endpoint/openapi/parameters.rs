@@ -20,7 +20,14 @@ pub(super) fn of(
     let mut parameters = in_path(endpoint, components)?;
     parameters.extend(in_query(endpoint)?);
     let headers = endpoint.row.headers.iter();
-    parameters.extend(headers.map(|(name, schema)| header(name, schema.clone())));
+    parameters.extend(headers.map(|known| {
+        parameter(
+            known.name,
+            "header",
+            known.is_required,
+            known.schema.clone(),
+        )
+    }));
     if endpoint.takes_idempotency_keys() {
         parameters.push(header(
             "Idempotency-Key",

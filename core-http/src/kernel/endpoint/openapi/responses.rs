@@ -27,10 +27,11 @@ pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Val
     for status in endpoint.success() {
         success["description"] = status.canonical_reason().unwrap_or("Success").into();
         let mut response = success.clone();
-        if *status == StatusCode::FOUND
-            && let Some(response) = response.as_object_mut()
-        {
-            response.remove("content");
+        if status.is_redirection() {
+            if let Some(fields) = response.as_object_mut() {
+                fields.remove("content");
+            }
+            response["headers"]["Location"] = described_header("The page to open next.");
         }
         responses.insert(status.as_str().to_owned(), response);
     }
@@ -196,6 +197,12 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
             | Requirement::SessionPermission(_)
     ) {
         codes.push(Code::PlatformSuspended);
+    }
+    let writes_to_platform =
+        !endpoint.method().is_safe() && endpoint.path().contains("{platformId}");
+    if asks_role && writes_to_platform {
+        // The platform was deleted.
+        codes.push(Code::InvalidState);
     }
     if endpoint.takes_idempotency_keys() {
         codes.extend([

@@ -3,6 +3,7 @@
 //! - `schema`, `pattern`: compiles a JSON Schema.
 //! - `walk`, `violation`, `decimal`: compares a value with a compiled schema.
 //! - `explain`: turns violations into the issues of a validation error.
+//! - `range`: adds the limits of integers to a schema.
 //! - `plain`: rewrites numbers so that Rust types can be deserialized.
 //! - `oracle`: tests that compare the results with those of a complete validator.
 
@@ -13,6 +14,7 @@ mod formats;
 mod oracle;
 mod pattern;
 mod plain;
+mod range;
 mod schema;
 mod violation;
 mod walk;
@@ -24,6 +26,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::explain::explain;
+pub(crate) use self::range::IntegerRanges;
 use self::schema::Schema;
 
 /// The maximum number of issues in one validation error.
@@ -44,6 +47,7 @@ impl Checker {
     pub(crate) fn of<T: JsonSchema>() -> Result<Self, String> {
         let settings = SchemaSettings::draft2020_12()
             .for_deserialize()
+            .with_transform(IntegerRanges)
             .with(|s| s.inline_subschemas = true);
         let schema = settings.into_generator().into_root_schema_for::<T>();
         Self::of_schema(schema.to_value())
@@ -124,6 +128,37 @@ mod tests {
             assert!(found.contains(&expected), "{expected:?} in {found:?}");
         }
         assert_eq!(found.len(), 6, "{found:?}");
+    }
+
+    #[test]
+    fn integers_outside_the_range_of_their_type_are_reported_with_their_path() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is used")]
+        struct Numbers {
+            signed: i64,
+            small: Option<i32>,
+            unsigned: u64,
+        }
+        let checker = Checker::of::<Numbers>().unwrap();
+        let issues_of = |body: &str| {
+            let body = crate::kernel::parse_strict(body.as_bytes()).unwrap();
+            let issues = checker.issues(&body).into_iter();
+            let issues = issues.map(|issue| format!("{}: {}", issue.path.join("."), issue.code));
+            issues.collect::<Vec<_>>()
+        };
+        let most =
+            r#"{"signed": 9223372036854775807, "small": null, "unsigned": 18446744073709551615}"#;
+        assert_eq!(issues_of(most), [] as [&str; 0]);
+        let above = r#"{"signed": 9223372036854775808, "small": 2147483648, "unsigned": 1e20}"#;
+        let expected = ["signed: too_big", "small: too_big", "unsigned: too_big"];
+        assert_eq!(issues_of(above), expected);
+        let below = r#"{"signed": -9223372036854775809, "small": -1e30, "unsigned": -1}"#;
+        let expected = [
+            "signed: too_small",
+            "small: too_small",
+            "unsigned: too_small",
+        ];
+        assert_eq!(issues_of(below), expected);
     }
 
     #[test]
