@@ -269,7 +269,7 @@ fn index_built_by(statement: &str) -> Option<&str> {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn applied<C: MigrationConnection>(
+pub async fn read_applied<C: MigrationConnection>(
     connection: &mut C,
     creates: bool,
 ) -> Result<Vec<AppliedMigration>, StoreError> {
