@@ -16,8 +16,9 @@ pub struct MigrationSettings {
     /// pending, see [`SuiteBuilder::apply_migrations`](crate::SuiteBuilder::apply_migrations). Default: `true`.
     pub at_start: bool,
     /// How long a statement of a migration waits for the lock of a table on Postgres. Other requests for the table wait
-    /// behind it. Then they can run for a second before it is tried again, for up to 10 minutes. Greater than 0.
-    /// Default: 2 s.
+    /// behind it. Then they can run for a second before it is tried again, for up to 10 minutes. It should be shorter than
+    /// the server's `deadlock_timeout` (1 s), so that a deadlock ends an attempt of the migration and not a request. At
+    /// least 1 ms. Default: 800 ms.
     #[serde(with = "duration_text")]
     pub lock_timeout: Duration,
 }

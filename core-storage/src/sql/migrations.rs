@@ -258,7 +258,9 @@ pub struct MigrationOptions {
     /// `true` if no other server uses the database, so that a migration may remove what servers of earlier releases use.
     /// Default: `false`.
     pub all_servers_stopped: bool,
-    /// How long a statement on Postgres waits for the lock of a table before the others can run again. Default: 2 s.
+    /// How long a statement on Postgres waits for the lock of a table before the others can run again. It should be
+    /// shorter than the server's `deadlock_timeout` (1 s), so that a deadlock ends an attempt of the migration and not a
+    /// request. Default: 800 ms.
     pub lock_timeout: Duration,
     /// Is called with the progress. Default: nothing is called.
     pub listener: Option<MigrationListener>,
@@ -269,7 +271,7 @@ impl Default for MigrationOptions {
         Self {
             at_open: true,
             all_servers_stopped: false,
-            lock_timeout: Duration::from_secs(2),
+            lock_timeout: Duration::from_millis(800),
             listener: None,
         }
     }

@@ -65,7 +65,11 @@ fn alter(token: &str, data: &[u8]) -> Option<String> {
         .iter()
         .fold(0, |sum, byte| sum * 31 % 65_521 + usize::from(*byte))
         % token.len();
-    let other = if data.len().is_multiple_of(2) { '-' } else { '.' };
+    let other = if data.len().is_multiple_of(2) {
+        '-'
+    } else {
+        '.'
+    };
     let altered: String = token
         .char_indices()
         .map(|(index, c)| if index == at { other } else { c })

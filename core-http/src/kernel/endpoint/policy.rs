@@ -7,6 +7,7 @@
 
 use core_domain::gateway::{RateKind, RateSubject};
 use core_domain::kernel::Error;
+use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body as _;
@@ -51,11 +52,10 @@ async fn admit(
         let body = with_time_limits(service, &parts, body);
         let is_in_process = parts.extensions.get::<ViaGateway>().is_some();
         let request = Request::from_parts(parts, body);
-        let answered = pipeline::answer(service, request, None, measured);
         if is_in_process {
-            return answered.await;
+            return pipeline::answer(service, request, None, measured).await;
         }
-        return with_effects(answered).await;
+        return answer_gateway(service, request, measured).await;
     }
     let counted = count(service, &parts).await;
     let refusal = counted
@@ -73,6 +73,18 @@ async fn admit(
         }
     }
     response
+}
+
+/// Returns the response to a request of a gateway in another process, with the effects of the request. Boxed in a function
+/// of its own, so that the future and the stack of every other request stay small.
+fn answer_gateway<'r>(
+    service: &'r CompiledService,
+    request: Request<Body>,
+    measured: &'r mut Measurement<'_>,
+) -> BoxFuture<'r, Response<Body>> {
+    Box::pin(with_effects(pipeline::answer(
+        service, request, None, measured,
+    )))
 }
 
 /// Returns the endpoint of a request. For a preflight, it is the endpoint of the intended request.
