@@ -132,10 +132,6 @@ pub(crate) struct OpenOptions {
         expect(dead_code, reason = "only the Postgres stores use them")
     )]
     pub(crate) postgres: PostgresOptions,
-    #[cfg_attr(
-        not(any(feature = "sqlite", feature = "postgres", feature = "sqlx")),
-        expect(dead_code, reason = "a store in memory has no migrations")
-    )]
     pub(crate) migrations: MigrationOptions,
 }
 

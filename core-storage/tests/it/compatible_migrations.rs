@@ -1,7 +1,7 @@
 //! A server of the release before keeps running while a migration has already run: migrations expand the schema first
 //! and contract it a release later.
 //!
-//! A contracting migration declares in its first lines what it removes, and the last release that used it:
+//! A contracting migration declares in its first lines what it removes, and the first release that does not use it:
 //!
 //! ```sql
 //! -- unused since 0.2.0: entities.seats, legacy_entities

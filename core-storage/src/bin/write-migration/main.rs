@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The command runs all migrations on a SQLite database in memory, and compares its schema with
-//! [`core_storage::tables::all`]. It writes the difference as the next file for every dialect. It also runs the new
-//! SQLite text before it writes the files; the tests run both texts. Review and edit the files before you commit them.
-//! A released file must never change.
+//! [`core_storage::tables::all`]. It writes the difference as the next file for every dialect, and the indexes of tables
+//! that exist as a further one. It also runs the new SQLite text before it writes the files; the tests run both texts.
+//! Review and edit the files before you commit them. A released file must never change.
 
 mod decisions;
 mod diff;
