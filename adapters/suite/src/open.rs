@@ -299,7 +299,11 @@ impl StoreChoice {
             Self::Postgres(_) => Err(SuiteError::FeatureMissing("postgres")),
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => Ok(core_sqlx::plan_migrations(sqlx_config(pool, options)).await?),
-            Self::Memory | Self::Custom(_) => Err(SuiteError::NoMigrations),
+            Self::Memory | Self::Custom(_) => {
+                // Only the databases use them, each with its feature.
+                drop(options);
+                Err(SuiteError::NoMigrations)
+            }
         }
     }
 

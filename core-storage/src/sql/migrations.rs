@@ -298,6 +298,7 @@ pub enum MigrationEvent {
     Waits(String),
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres-sql"))]
 impl MigrationOptions {
     pub(crate) fn report(&self, event: &MigrationEvent) {
         if let Some(listener) = &self.listener {
