@@ -48,7 +48,8 @@ impl Default for S3Options {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {problem}")]
 pub struct OptionError {
-    /// The name of the setting: `s3.` and the field of [`S3Config`](crate::S3Config), [`S3Credentials`](crate::S3Credentials) or [`S3Options`].
+    /// The name of the setting: `s3.` and the field of [`S3Config`](crate::S3Config),
+    /// [`S3Credentials`](crate::S3Credentials) or [`S3Options`].
     pub setting: &'static str,
     /// The problem with the value; never contains a secret.
     pub problem: String,

@@ -19,7 +19,8 @@ use crate::worker::WorkerWake;
 /// written, the readers of the change feed when entries are sealed, and the event streams of a job when it has new
 /// events. It also drops what the gateway has cached about the sessions, API keys and platforms that changed. A
 /// sign-out or suspension therefore applies from the next request on, and ends open event streams. A gateway in another
-/// process that forwarded the request gets the effects with the response. Finally it sends the effects to all other processes of the installation, which react to them in the same way.
+/// process that forwarded the request gets the effects with the response. Finally it sends the effects to all other
+/// processes of the installation, which react to them in the same way.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     /// The runtime that completes commits whose callers were dropped; `None` if the suite was built outside a runtime.

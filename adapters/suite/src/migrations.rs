@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use core_storage::sql::migration_plan::MigrationPlan;
-use core_storage::sql::migrations::{MigrationEvent, MigrationOptions};
+use core_storage::sql::migrations::MigrationOptions;
 
 use crate::assemble::open_options;
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
 
-pub use core_storage::sql::migration_plan as plan;
+pub use core_storage::sql::migration_plan::{MigrationPlan, TableSize};
 pub use core_storage::sql::migrations::{
-    MigrationError, MigrationEvent as Event, PendingMigration, Release,
+    MigrationError, MigrationEvent, PendingMigration, Release,
 };
 
 impl SuiteBuilder {

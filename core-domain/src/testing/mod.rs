@@ -3,6 +3,7 @@
 //! store of `core-storage`, which is a complete store.
 
 mod authenticator;
+pub mod blobs_suite;
 mod clock;
 mod entropy;
 mod hooked_infrastructure;

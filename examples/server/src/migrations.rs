@@ -1,7 +1,6 @@
 //! The command that plans and applies the migrations of the database.
 
-use core_suite::migrations::plan::MigrationPlan;
-use core_suite::migrations::{Event, PendingMigration, Release};
+use core_suite::migrations::{MigrationEvent, MigrationPlan, PendingMigration, Release};
 use core_suite::{SuiteBuilder, SuiteError};
 use tokio::runtime::Runtime;
 
@@ -55,11 +54,11 @@ pub(crate) fn apply(config: &Config, all_servers_stopped: bool) -> Result<(), Er
     clippy::print_stdout,
     reason = "the progress is the output of this command"
 )]
-fn report(event: &Event) {
+fn report(event: &MigrationEvent) {
     match event {
-        Event::Ran(name) => println!("{name}: done"),
-        Event::BuildsIndexes(name) => println!("{name}: building indexes; servers go on"),
-        Event::Waits(cause) => println!("waiting for the lock of a table: {cause}"),
+        MigrationEvent::Ran(name) => println!("{name}: done"),
+        MigrationEvent::BuildsIndexes(name) => println!("{name}: building indexes; servers go on"),
+        MigrationEvent::Waits(cause) => println!("waiting for the lock of a table: {cause}"),
     }
 }
 

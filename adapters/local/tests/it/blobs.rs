@@ -1,80 +1,30 @@
 //! Tests of blob storage, in a folder and in memory.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use core_domain::port::{BlobError, BlobReader, Blobs};
+use core_domain::port::Blobs;
 use core_domain::testing::MemoryBlobs;
+use core_domain::testing::blobs_suite::{content_of, stage_and_commit, store_replace_and_remove};
 use core_local::FileBlobs;
-
-fn all(mut reader: Box<dyn BlobReader>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
-async fn get(blobs: &dyn Blobs, key: &str) -> Vec<u8> {
-    all(blobs.open(key).await.unwrap())
-}
 
 fn staged_in(folder: &Path) -> usize {
     std::fs::read_dir(folder.join(".staging")).unwrap().count()
 }
 
-async fn check_put_open_remove(blobs: &dyn Blobs) {
-    let missing = |error| matches!(error, BlobError::Missing);
-    assert!(blobs.open("upload-1").await.is_err_and(missing));
-    blobs.put("upload-1", b"one".to_vec()).await.unwrap();
-    blobs.put("upload-2", Vec::new()).await.unwrap();
-    let first = blobs.open("upload-1").await.unwrap();
-    blobs.put("upload-1", b"two".to_vec()).await.unwrap();
-    assert_eq!(get(blobs, "upload-1").await, b"two");
-    assert_eq!(get(blobs, "upload-2").await, b"");
-    assert_eq!(all(first), b"one", "an open reader keeps its bytes");
-    blobs.remove("upload-1").await.unwrap();
-    blobs.remove("upload-1").await.unwrap();
-    assert!(blobs.open("upload-1").await.is_err_and(missing));
-    assert!(blobs.open("upload-2").await.is_ok());
-    let long = "k".repeat(129);
-    for bad in ["", "..", "../x", "A", "a/b", ".staging", "a\0", &long] {
-        let failed = |error| matches!(error, BlobError::Failed(_));
-        let put = blobs.put(bad, Vec::new()).await;
-        assert!(put.is_err_and(failed), "{bad:?}");
-        assert!(blobs.open(bad).await.is_err_and(failed), "{bad:?}");
-        assert!(blobs.remove(bad).await.is_err_and(failed), "{bad:?}");
-    }
-}
-
-async fn check_staged_is_hidden(blobs: &dyn Blobs) {
-    let mut staged = blobs.stage().await.unwrap();
-    staged.append(b"hello ".to_vec()).await.unwrap();
-    staged.append(b"world".to_vec()).await.unwrap();
-    assert!(blobs.open("upload-1").await.is_err());
-    let mut reader = staged.open().await.unwrap();
-    reader.seek(SeekFrom::End(-5)).unwrap();
-    let mut end = String::new();
-    reader.read_to_string(&mut end).unwrap();
-    assert_eq!(end, "world");
-    staged.commit("upload-1").await.unwrap();
-    assert_eq!(get(blobs, "upload-1").await, b"hello world");
-    reader.rewind().unwrap();
-    assert_eq!(all(reader), b"hello world");
-}
-
 #[tokio::test]
 async fn blobs_can_be_stored_read_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    check_put_open_remove(&FileBlobs::open(folder.path()).await.unwrap()).await;
-    check_put_open_remove(&MemoryBlobs::default()).await;
+    store_replace_and_remove(&FileBlobs::open(folder.path()).await.unwrap()).await;
+    store_replace_and_remove(&MemoryBlobs::default()).await;
 }
 
 #[tokio::test]
 async fn staged_blob_is_hidden_until_its_commit() {
     let folder = tempfile::tempdir().unwrap();
-    check_staged_is_hidden(&FileBlobs::open(folder.path()).await.unwrap()).await;
-    check_staged_is_hidden(&MemoryBlobs::default()).await;
+    stage_and_commit(&FileBlobs::open(folder.path()).await.unwrap()).await;
+    stage_and_commit(&MemoryBlobs::default()).await;
 }
 
 #[tokio::test]
@@ -110,7 +60,7 @@ async fn staged_files_of_a_killed_process_are_removed_at_the_next_start() {
     assert_eq!(staged_in(after_kill.path()), 1);
     let blobs = FileBlobs::open(after_kill.path()).await.unwrap();
     assert_eq!(staged_in(after_kill.path()), 0);
-    assert_eq!(get(&blobs, "kept").await, b"bytes");
+    assert_eq!(content_of(&blobs, "kept").await, b"bytes");
 }
 
 #[tokio::test]
@@ -121,7 +71,7 @@ async fn blobs_survive_a_restart() {
     blobs.put("upload-1", vec![7; 300_000]).await.unwrap();
     drop(blobs);
     let blobs = FileBlobs::open(&path).await.unwrap();
-    assert_eq!(get(&blobs, "upload-1").await, vec![7; 300_000]);
+    assert_eq!(content_of(&blobs, "upload-1").await, vec![7; 300_000]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -138,7 +88,7 @@ async fn concurrent_reader_sees_the_old_or_the_new_content() {
         })
     };
     while !writer.is_finished() {
-        let bytes = get(&blobs, "key").await;
+        let bytes = content_of(&blobs, "key").await;
         assert_eq!(bytes.len(), 100_000);
         assert!(bytes.iter().all(|byte| *byte == bytes[0]));
     }

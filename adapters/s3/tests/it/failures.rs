@@ -9,7 +9,9 @@ use core_s3::{S3Blobs, S3Credentials, S3Error};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-use crate::world::{World, failure, get};
+use core_domain::testing::blobs_suite::content_of;
+
+use crate::world::{World, failure};
 
 fn with_key(world: &World, id: &str, secret: &str) -> S3Blobs {
     let mut config = world.server.config("uploads/core");
@@ -90,7 +92,7 @@ async fn a_server_that_stops_is_an_error_and_the_store_works_again_with_it() {
     let missing = |error| matches!(error, BlobError::Missing);
     assert!(blobs.open("upload-1").await.is_err_and(missing));
     blobs.put("upload-1", b"two".to_vec()).await.unwrap();
-    assert_eq!(get(blobs, "upload-1").await, b"two");
+    assert_eq!(content_of(blobs, "upload-1").await, b"two");
 }
 
 #[tokio::test]
@@ -100,12 +102,12 @@ async fn requests_that_fail_for_a_moment_are_repeated() {
     world.server.fail(2).unwrap();
     blobs.put("upload-1", b"one".to_vec()).await.unwrap();
     world.server.fail(2).unwrap();
-    assert_eq!(get(blobs, "upload-1").await, b"one");
+    assert_eq!(content_of(blobs, "upload-1").await, b"one");
     world.server.fail(1_000).unwrap();
     let text = failure(blobs.open("upload-1").await);
     assert!(text.contains("SlowDown"), "{text}");
     world.server.fail(0).unwrap();
-    assert_eq!(get(blobs, "upload-1").await, b"one");
+    assert_eq!(content_of(blobs, "upload-1").await, b"one");
 }
 
 #[tokio::test]
@@ -114,7 +116,7 @@ async fn a_download_that_is_cut_off_is_continued() {
     let content: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
     world.blobs.put("upload-1", content.clone()).await.unwrap();
     world.server.cut(1).unwrap();
-    assert!(get(&world.blobs, "upload-1").await == content);
+    assert!(content_of(&world.blobs, "upload-1").await == content);
     assert_eq!(world.server.cuts_left().unwrap(), "0");
 }
 

@@ -5,7 +5,9 @@ use std::process::Command;
 use core_domain::port::{BlobReader, Blobs};
 use core_s3::PART_BYTES;
 
-use crate::world::{World, get};
+use core_domain::testing::blobs_suite::content_of;
+
+use crate::world::World;
 
 /// The environment variable that is set in the child process.
 const MEASURED: &str = "CORE_S3_TESTS_MEASURED";
@@ -49,7 +51,7 @@ async fn a_blob_of_several_parts_is_stored_read_and_replaced() {
     // A blob of exactly one part.
     let one_part = vec![7; usize::try_from(PART_BYTES).unwrap()];
     world.blobs.put("large", one_part.clone()).await.unwrap();
-    assert!(get(&world.blobs, "large").await == one_part);
+    assert!(content_of(&world.blobs, "large").await == one_part);
 }
 
 #[tokio::test]
@@ -64,7 +66,7 @@ async fn a_multipart_upload_that_fails_is_aborted_and_the_old_blob_stays() {
     assert!(staged.commit("large").await.is_err());
     world.server.refuse_parts(false).unwrap();
     assert_eq!(world.server.incomplete_uploads().unwrap(), 0);
-    assert_eq!(get(&world.blobs, "large").await, b"old");
+    assert_eq!(content_of(&world.blobs, "large").await, b"old");
 }
 
 /// Returns the largest memory of this process so far, in bytes.

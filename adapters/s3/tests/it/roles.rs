@@ -7,7 +7,9 @@ use core_s3::S3Credentials;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::world::{World, get};
+use core_domain::testing::blobs_suite::content_of;
+
+use crate::world::World;
 
 /// Answers one request for credentials, and returns its text.
 async fn answer(listener: TcpListener, body: String) -> String {
@@ -44,7 +46,7 @@ async fn without_a_key_the_credentials_of_the_role_are_fetched_and_used() {
     config.credentials = S3Credentials::role(variables);
     let blobs = world.client(&config);
     blobs.put("upload-1", b"one".to_vec()).await.unwrap();
-    assert_eq!(get(&blobs, "upload-1").await, b"one");
+    assert_eq!(content_of(&blobs, "upload-1").await, b"one");
     assert_eq!(
         blobs.older_than(Duration::ZERO).await.unwrap(),
         ["upload-1"]

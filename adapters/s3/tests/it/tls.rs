@@ -7,7 +7,9 @@ use core_s3::testing::S3Server;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-use crate::world::{World, failure, get};
+use core_domain::testing::blobs_suite::content_of;
+
+use crate::world::{World, failure};
 
 /// The certificate of an authority, and a server certificate that it has issued.
 struct Certificates(TempDir);
@@ -49,7 +51,7 @@ async fn an_https_endpoint_is_used_with_tls_and_its_certificate_is_verified() {
     };
     let blobs = client(&ours);
     blobs.put("upload-1", vec![7; 9_000_000]).await.unwrap();
-    assert!(get(&blobs, "upload-1").await == vec![7; 9_000_000]);
+    assert!(content_of(&blobs, "upload-1").await == vec![7; 9_000_000]);
     let text = failure(client(&theirs).open("upload-1").await);
     assert!(text.contains("certificate"), "{text}");
 }

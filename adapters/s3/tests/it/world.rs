@@ -1,10 +1,9 @@
 //! Servers, stores and readers.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use core_domain::kernel::Timestamp;
-use core_domain::port::{BlobError, BlobReader, Blobs};
+use core_domain::port::BlobError;
 use core_domain::testing::ManualClock;
 use core_s3::testing::S3Server;
 use core_s3::{S3Blobs, S3Config};
@@ -47,16 +46,6 @@ impl World {
     pub(crate) fn local_files(&self) -> usize {
         std::fs::read_dir(self.folder.path()).unwrap().count()
     }
-}
-
-pub(crate) fn all(mut reader: Box<dyn BlobReader>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
-pub(crate) async fn get(blobs: &dyn Blobs, key: &str) -> Vec<u8> {
-    all(blobs.open(key).await.unwrap())
 }
 
 /// Returns the text of a failure. Panics if the operation succeeded, or the blob is only missing.

@@ -29,8 +29,9 @@ pub(super) struct FileDigest {
     pub(super) sha256: String,
 }
 
-/// Copies the files of a data folder into a backup, and returns their paths, sorted. Files that an earlier call has copied, and that have not changed since, are not copied again; files that no longer exist are removed
-/// from the backup. The database of the records is left out. Files that are deleted in the meantime are left out, too.
+/// Copies the files of a data folder into a backup, and returns their paths, sorted. Files that an earlier call has copied,
+/// and that have not changed since, are not copied again; files that no longer exist are removed from the backup. The
+/// database of the records is left out. Files that are deleted in the meantime are left out, too.
 pub(super) fn back_up_folder(
     from: &Path,
     to: &Path,

@@ -49,8 +49,6 @@ pub type DeploymentPosition = (Timestamp, DeploymentId);
 pub struct OldDeployments {
     /// Number of deployments that were examined; 0 means that none is left.
     pub examined: u64,
-    /// Number of deployments that were removed.
-    pub removed: u64,
     /// The position after the last examined deployment; `None` if there was none.
     pub position: Option<DeploymentPosition>,
 }
@@ -75,7 +73,6 @@ pub async fn remove_old_deployments(
     let deployments = deployments.list(&old, limit.min(MAX_SLICE)).await?;
     let mut result = OldDeployments {
         examined: 0,
-        removed: 0,
         position: None,
     };
     for deployment in deployments {
@@ -85,14 +82,13 @@ pub async fn remove_old_deployments(
             continue;
         }
         unaudited::remove(uow, &deployment).await?;
-        result.removed += 1;
     }
     Ok(result)
 }
 
-/// Returns whether the deployment is live or pinned, has not ended, or has the content of another one.
+/// Returns whether the deployment, which has ended, is live or pinned, or has the content of another one.
 async fn is_needed(uow: &mut dyn UnitOfWork, deployment: &Deployment) -> Result<bool> {
-    if deployment.is_pinned() || !deployment.status.is_terminal() {
+    if deployment.is_pinned() {
         return Ok(true);
     }
     if deployment.status != DeploymentStatus::Active {
