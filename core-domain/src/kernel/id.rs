@@ -43,6 +43,14 @@ pub fn new_uuid(now: Timestamp, entropy: &dyn Entropy) -> String {
         .to_string()
 }
 
+/// Returns the first digits of every UUIDv7 of an instant. They sort after the ids of earlier instants, and before those of
+/// this and later ones.
+#[must_use]
+pub fn first_uuid(at: Timestamp) -> String {
+    let millis = u64::try_from(at.millis()).unwrap_or(0);
+    format!("{:08x}-{:04x}", millis >> 16, millis & 0xffff)
+}
+
 macro_rules! ids {
     ($($(#[$meta:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$meta])*
@@ -143,6 +151,21 @@ mod tests {
         let first = PlatformId::generate(Timestamp::from_millis(1_000), &entropy);
         let second = PlatformId::generate(Timestamp::from_millis(1_001), &entropy);
         assert!(first < second);
+    }
+
+    #[test]
+    fn the_first_digits_of_an_instant_separate_its_ids_from_earlier_ones() {
+        let entropy = SeededEntropy::new(5);
+        for millis in [1, 0xffff, 0x1_0000, 1_798_761_600_000] {
+            let (at, before) = (
+                Timestamp::from_millis(millis),
+                Timestamp::from_millis(millis - 1),
+            );
+            for _ in 0..50 {
+                assert!(new_uuid(before, &entropy) < first_uuid(at));
+                assert!(new_uuid(at, &entropy) >= first_uuid(at));
+            }
+        }
     }
 
     #[test]

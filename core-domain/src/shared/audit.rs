@@ -102,14 +102,14 @@ pub struct AuditQuery {
     pub skip_damaged: bool,
 }
 
-/// The order of audit entries.
+/// The order of audit entries. It is the order of their ids, which start with the time of creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuditOrder {
     /// The newest entry is first.
     #[default]
     NewestFirst,
-    /// The oldest entry is first. If an entry is given by its time and id, only later entries match.
-    OldestFirst(Option<(Timestamp, AuditId)>),
+    /// The oldest entry is first. With the id of an entry, only entries after it match.
+    OldestFirst(Option<AuditId>),
 }
 
 /// Returns the first segment of an action: the type of the affected record.

@@ -62,7 +62,7 @@ fn version(n: usize, bytes: usize) -> StackVersion {
 fn entry(n: usize, bytes: usize) -> AuditEntry {
     let age = i64::try_from(n).unwrap_or(0);
     AuditEntry {
-        id: some(AuditId::parse(&format!("page-bytes-{n:04}"))),
+        id: some(AuditId::parse(&format!("page-bytes-{:04}", 9_999 - age))),
         stream: AuditStream::Changes,
         platform_id: PlatformId::parse("page-bytes"),
         actor_id: "ada".to_owned(),

@@ -116,7 +116,7 @@ async fn reads_return_staged_and_promoted_records(store: &Arc<dyn Store>) {
             assert_eq!(found.into_inner(), entry(n));
         }
         let oldest_first = AuditQuery {
-            order: AuditOrder::OldestFirst(Some((Timestamp::EPOCH, some(AuditId::parse(&id(0)))))),
+            order: AuditOrder::OldestFirst(AuditId::parse(&id(0))),
             ..all()
         };
         let list = ok(entries.list(EVERYWHERE, &oldest_first, 3)).await;

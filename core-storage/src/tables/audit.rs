@@ -1,6 +1,6 @@
 //! The tables of the audit log.
 
-use core_domain::kernel::{TextValue, Timestamp};
+use core_domain::kernel::{TextValue, Timestamp, first_uuid};
 use core_domain::shared::{
     AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery,
     AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream, first_segment,
@@ -36,28 +36,24 @@ table! {
         metadata: Json,
         created_at: Time,
     }
-    // One index for each combination of filters: every list scans one index and stops at its limit.
+    // The key is appended to each index, and its order is that of time. A list scans one index and stops at its limit. Only
+    // lists by actor together with another filter may read more: the entries of that actor.
     index {
-        [created_at] where [IS_CHANGE],
-        [platform_id, created_at] where [IS_CHANGE],
-        [action, created_at] where [IS_CHANGE],
-        [entity_type, created_at] where [IS_CHANGE],
-        [actor_id, created_at] where [IS_CHANGE],
-        [actor_id, action, created_at] where [IS_CHANGE],
-        [actor_id, entity_type, created_at] where [IS_CHANGE],
-        [platform_id, action, created_at] where [IS_CHANGE],
-        [platform_id, entity_type, created_at] where [IS_CHANGE],
-        [platform_id, entity_id, created_at] where [IS_CHANGE],
-        [platform_id, actor_id, created_at] where [IS_CHANGE],
-        [platform_id, actor_id, action, created_at] where [IS_CHANGE],
-        [platform_id, actor_id, entity_type, created_at] where [IS_CHANGE],
-        [platform_id, created_at] where [IS_READ],
+        [stream],
+        [platform_id] where [IS_CHANGE],
+        [action] where [IS_CHANGE],
+        [entity_type] where [IS_CHANGE],
+        [actor_id] where [IS_CHANGE],
+        [platform_id, action] where [IS_CHANGE],
+        [platform_id, entity_type] where [IS_CHANGE],
+        [platform_id, entity_id] where [IS_CHANGE],
+        [platform_id, actor_id] where [IS_CHANGE],
+        [platform_id] where [IS_READ],
         // Postgres cannot scan the NULLs of an index column in the order of the next column.
-        [created_at] where [IS_CHANGE, NO_PLATFORM],
-        [created_at] where [IS_READ, NO_PLATFORM],
+        [stream] where [NO_PLATFORM],
     }
     rows append_only
-    staging "unsealed_audit_entries" index { [stream, created_at] }
+    staging "unsealed_audit_entries" index { [stream] }
     select audit_entries
 }
 
@@ -78,15 +74,17 @@ fn audit_entries(query: &AuditQuery) -> Select {
         .filter_if(text("action", &query.action))
         .filter_if(query.event_type.as_deref().map(event))
         .filter_if(entity(query))
-        .filter_if(query.from.map(|from| Filter::ge("created_at", from)))
-        .filter_if(query.to.map(|to| Filter::lt("created_at", to)));
+        .filter_if(
+            query
+                .from
+                .map(|from| Filter::ge("id", first_uuid(from).as_str())),
+        )
+        .filter_if(query.to.map(|to| Filter::lt("id", first_uuid(to).as_str())));
     match &query.order {
-        AuditOrder::NewestFirst => select.order_by_desc("created_at"),
+        AuditOrder::NewestFirst => select.order_by_desc("id"),
         AuditOrder::OldestFirst(after) => Select {
-            after: after.as_ref().map(|(created_at, id)| {
-                vec![Value::Int(created_at.millis()), Value::text(id.as_text())]
-            }),
-            ..select.order_by("created_at")
+            after: after.as_ref().map(|id| vec![Value::text(id.as_text())]),
+            ..select.order_by("id")
         },
     }
 }

@@ -3,7 +3,7 @@
 use core_domain::shared::{AuditEntry, Webhook};
 use core_storage::{Filter, Value as Column};
 
-use crate::world::{World, audit_entry, operator, webhooks_of};
+use crate::world::{World, audit_entry, entry_id, operator, webhooks_of};
 
 #[tokio::test]
 async fn an_unreadable_entry_does_not_hide_other_entries() {
@@ -14,7 +14,7 @@ async fn an_unreadable_entry_does_not_hide_other_entries() {
     world.write_entries(&entries).await;
     world.seal().await;
     let unreadable = [("after", Column::text("{"))];
-    let third = Filter::eq("id", "entry-000003");
+    let third = Filter::eq("id", &*entry_id(3));
     world.tamper::<AuditEntry>(third, &unreadable).await;
     world.tick(60);
     let list = "/api/v1/audit?platformId=p-1&limit=2";
@@ -27,7 +27,7 @@ async fn an_unreadable_entry_does_not_hide_other_entries() {
         };
         path = format!("{list}&cursor={next}");
     }
-    assert_eq!(ids, [6, 5, 4, 2, 1, 0].map(|n| format!("entry-{n:06}")));
+    assert_eq!(ids, [6, 5, 4, 2, 1, 0].map(entry_id));
     let export = "/api/v1/audit/export?platformId=p-1&format=jsonl";
     let exported = world.registry.get(&operator(), export).await.expect(200);
     let lines = exported.bytes.iter().filter(|byte| **byte == b'\n');
@@ -36,7 +36,7 @@ async fn an_unreadable_entry_does_not_hide_other_entries() {
     let problem = &report["problems"][0];
     assert_eq!(
         [&problem["kind"], &problem["entryId"]],
-        ["entry_unreadable", "entry-000003"]
+        ["entry_unreadable", &entry_id(3)]
     );
 }
 

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::world::{World, audit_entry, on_every_store, operator, owner};
+use crate::world::{World, audit_entry, entry_id, on_every_store, operator, owner};
 
 on_every_store! { an_export_has_every_entry_once_oldest_first_in_both_formats }
 
@@ -74,7 +74,8 @@ async fn an_export_has_every_entry_once_oldest_first_in_both_formats(world: Worl
         "attachment; filename=\"audit.csv\""
     );
     let rows: Vec<_> = (0..3).map(|n| format!(
-        "entry-00000{n},p-1,olga,user,thing.made,thing,thing-{n},2027-01-15T08:00:00.000Z,,\"{{\"\"n\"\":{n}}}\",\"{{\"\"requestId\"\":\"\"r\"\"}}\"\r\n"
+        "{},p-1,olga,user,thing.made,thing,thing-{n},2027-01-15T08:00:00.000Z,,\"{{\"\"n\"\":{n}}}\",\"{{\"\"requestId\"\":\"\"r\"\"}}\"\r\n",
+        entry_id(n)
     )).collect();
     let header = "id,platformId,actorId,actorType,action,entityType,entityId,createdAt,before,after,metadata\r\n";
     assert_eq!(csv.bytes, format!("{header}{}", rows.concat()));

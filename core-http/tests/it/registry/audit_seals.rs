@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use core_domain::kernel::Context;
+use core_domain::kernel::{AuditId, Context};
 use core_domain::shared::{
     AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS,
 };
@@ -13,7 +13,7 @@ use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
 use crate::world::{
-    NEXT_ROW_VERSION, World, audit_entry, on_every_store, operator, owner, plain_member,
+    NEXT_ROW_VERSION, World, audit_entry, entry_id, on_every_store, operator, owner, plain_member,
     platform_path, user_without_organization,
 };
 
@@ -184,11 +184,11 @@ fn problems_are_none(report: &Value) -> bool {
 }
 
 fn of_entry(n: i64) -> Filter {
-    Filter::eq("id", &*format!("entry-{n:06}"))
+    Filter::eq("id", &*entry_id(n))
 }
 
 fn of_seal(n: i64) -> Filter {
-    Filter::eq("entry_id", &*format!("entry-{n:06}"))
+    Filter::eq("entry_id", &*entry_id(n))
 }
 
 async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
@@ -224,7 +224,7 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
     assert!(
         problems(&world)
             .await
-            .contains(&"entry_unreadable entry-000006".to_owned())
+            .contains(&format!("entry_unreadable {}", entry_id(6)))
     );
     let whole = entries[6].after.as_ref().unwrap().as_str();
     world
@@ -232,13 +232,19 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
         .await;
 
     world.erase::<AuditEntry>(of_entry(4)).await;
-    assert_eq!(problems(&world).await, ["entry_missing entry-000004"]);
+    assert_eq!(
+        problems(&world).await,
+        [format!("entry_missing {}", entry_id(4))]
+    );
     world.forge(&entries[4]).await;
     assert_eq!(problems(&world).await, Vec::<String>::new());
 
     let forged = audit_entry(20, Some("p-1"), "thing.made");
     world.forge(&forged).await;
-    assert_eq!(problems(&world).await, ["entry_not_sealed entry-000020"]);
+    assert_eq!(
+        problems(&world).await,
+        [format!("entry_not_sealed {}", entry_id(20))]
+    );
     world.erase::<AuditEntry>(of_entry(20)).await;
 
     let seals = world.seals().await;
@@ -283,7 +289,7 @@ async fn assert_change_reported<R: core_storage::Tabular>(
     world.tamper::<R>(filter.clone(), &[(column, value)]).await;
     let found = problems(world).await;
     assert!(
-        found.contains(&"entry_changed entry-000003".to_owned()),
+        found.contains(&format!("entry_changed {}", entry_id(3))),
         "{column}: {found:?}"
     );
     world.erase::<R>(filter).await;
@@ -302,11 +308,15 @@ async fn assert_seal_changes_reported(world: &World, seals: &[AuditSeal]) {
         .await;
     let found = problems(world).await;
     assert!(
-        found.iter().any(|p| p == "chain_broken entry-000001"),
+        found
+            .iter()
+            .any(|p| *p == format!("chain_broken {}", entry_id(1))),
         "{found:?}"
     );
     assert!(
-        found.iter().any(|p| p == "chain_broken entry-000002"),
+        found
+            .iter()
+            .any(|p| *p == format!("chain_broken {}", entry_id(2))),
         "{found:?}"
     );
     for n in [1, 2] {
@@ -319,14 +329,11 @@ async fn assert_seal_changes_reported(world: &World, seals: &[AuditSeal]) {
     }
     let found = problems(world).await;
     let named = [
-        "seals_missing 7",
-        "entry_not_sealed entry-000006",
-        "entry_not_sealed entry-000007",
+        "seals_missing 7".to_owned(),
+        format!("entry_not_sealed {}", entry_id(6)),
+        format!("entry_not_sealed {}", entry_id(7)),
     ];
-    assert!(
-        named.iter().all(|p| found.contains(&(*p).to_owned())),
-        "{found:?}"
-    );
+    assert!(named.iter().all(|p| found.contains(p)), "{found:?}");
     for n in [6, 7] {
         world.forge(&seals[n]).await;
     }
@@ -376,7 +383,7 @@ async fn a_chain_can_be_verified_in_consecutive_parts() {
     world.erase::<AuditEntry>(of_entry(700)).await;
     world
         .forge(&AuditEntry {
-            id: audit_entry(5_000, None, "a.b").id,
+            id: AuditId::parse(&format!("{}-forged", entry_id(900))).unwrap(),
             ..audit_entry(900, Some("p-1"), "a.b")
         })
         .await;

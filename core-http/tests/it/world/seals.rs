@@ -1,7 +1,9 @@
 //! Seals the audit log, and tampers with it in ways that no use case allows.
 
 use core_domain::access::RecordKey;
-use core_domain::kernel::{AuditId, Caller, Context, JsonText, PlatformId, TextValue};
+use core_domain::kernel::{
+    AuditId, Caller, Context, JsonText, PlatformId, TextValue, Timestamp, first_uuid,
+};
 use core_domain::port::{Mode, Within, transact};
 use core_domain::shared::{AuditEntry, AuditSeal, AuditSealQuery, AuditStream};
 use core_domain::use_case::shared::{seal, sign_due_checkpoints, sign_due_installation_checkpoint};
@@ -135,11 +137,21 @@ fn unprotected_table<R: Tabular>() -> &'static Table {
 /// A row version that differs from the 1 of a newly inserted row.
 pub(crate) const NEXT_ROW_VERSION: (&str, Column) = (VERSION, Column::Int(2));
 
+/// Returns the time of the `n`-th entry.
+fn entry_time(n: i64) -> Timestamp {
+    Timestamp::from_seconds(1_800_000_000 + n / 3)
+}
+
+/// Returns the id of the `n`-th entry. Like a generated id, it starts with the time.
+pub(crate) fn entry_id(n: i64) -> String {
+    format!("{}-7000-8000-{n:012}", first_uuid(entry_time(n)))
+}
+
 /// Returns the `n`-th entry of the change stream, for this action. It belongs to the installation if `platform` is
 /// `None`.
 pub(crate) fn audit_entry(n: i64, platform: Option<&str>, action: &str) -> AuditEntry {
     AuditEntry {
-        id: AuditId::from_text(&format!("entry-{n:06}")).unwrap(),
+        id: AuditId::from_text(&entry_id(n)).unwrap(),
         stream: AuditStream::Changes,
         platform_id: platform.and_then(PlatformId::parse),
         actor_id: "olga".to_owned(),
@@ -150,6 +162,6 @@ pub(crate) fn audit_entry(n: i64, platform: Option<&str>, action: &str) -> Audit
         before: None,
         after: Some(JsonText::of(&json!({ "n": n }))),
         metadata: JsonText::of(&json!({ "requestId": "r" })),
-        created_at: core_domain::kernel::Timestamp::from_seconds(1_800_000_000 + n / 3),
+        created_at: entry_time(n),
     }
 }

@@ -222,8 +222,7 @@ impl AuditExport {
         let page = entries.list(&self.entries, PAGE).await?;
         self.is_finished = page.len() < PAGE as usize;
         if let Some(last) = page.last() {
-            let last = (last.created_at, last.id.clone());
-            self.entries.order = AuditOrder::OldestFirst(Some(last));
+            self.entries.order = AuditOrder::OldestFirst(Some(last.id.clone()));
         }
         Ok(page.into_iter().map(|entry| entry.into_inner()).collect())
     }

@@ -15,7 +15,7 @@ use super::verify_report::{ChainEnd, ProblemKind, VerifyReport};
 use super::{Unreadable, begin_read, readable, skip_unreadable};
 use crate::access::{SignedInScope, unowned_records};
 use crate::kernel::{
-    AuditId, Context, Ed25519Public, Error, PlatformId, Result, StoreError, Stored, Timestamp,
+    AuditId, Context, Ed25519Public, Error, PlatformId, Result, StoreError, Stored,
 };
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
@@ -372,24 +372,16 @@ impl Verification<'_> {
 /// Number of entries per read.
 const ENTRIES_PER_READ: u32 = 500;
 
-/// A position in a list of entries, oldest first: creation time and id.
-type EntryPosition = (Timestamp, AuditId);
-
 /// A pass over the entries of a chain, in parallel to the pass over its links.
 ///
 /// Links are ordered by their time of sealing, entries by their creation time. So the pass over the entries goes up to
 /// the latest entry whose link was checked.
 pub(super) struct EntryWalk {
     platform: Option<PlatformId>,
-    /// The position up to which all entries were checked.
-    walked: Option<EntryPosition>,
-    /// The latest position of an entry whose link was checked.
-    reached: Option<EntryPosition>,
-}
-
-/// Returns the position of an entry.
-fn position_of(entry: &AuditEntry) -> EntryPosition {
-    (entry.created_at, entry.id.clone())
+    /// The last entry up to which all were checked.
+    walked: Option<AuditId>,
+    /// The latest entry whose link was checked.
+    reached: Option<AuditId>,
 }
 
 impl EntryWalk {
@@ -403,17 +395,13 @@ impl EntryWalk {
 
     /// Skips the entries before the link at which the verification starts.
     pub(super) fn start_after(&mut self, entry: &AuditEntry) {
-        self.walked = Some(position_of(entry));
+        self.walked = Some(entry.id.clone());
     }
 
     /// Records that the link of this entry was checked.
     pub(super) fn record_checked(&mut self, entry: &AuditEntry) {
-        let place = position_of(entry);
-        self.reached = Some(
-            self.reached
-                .take()
-                .map_or(place.clone(), |at| at.max(place)),
-        );
+        let id = entry.id.clone();
+        self.reached = Some(self.reached.take().map_or(id.clone(), |at| at.max(id)));
     }
 
     /// Checks the entries up to the latest checked link. At the end of the chain, checks all remaining entries.
@@ -455,7 +443,7 @@ impl EntryWalk {
         store: &dyn Store,
         report: &mut VerifyReport,
         stream: AuditStream,
-        end: Option<&EntryPosition>,
+        end: Option<&AuditId>,
     ) -> Result<()> {
         let mut entries = AuditQuery {
             stream,
@@ -470,13 +458,12 @@ impl EntryWalk {
             let page = unowned_records::<AuditEntry>(uow)
                 .list(&entries, ENTRIES_PER_READ)
                 .await?;
-            let within =
-                |entry: &&Stored<AuditEntry>| end.is_none_or(|end| position_of(entry) <= *end);
+            let within = |entry: &&Stored<AuditEntry>| end.is_none_or(|end| entry.id <= *end);
             let ids: Vec<&AuditId> = page.iter().take_while(within).map(|e| &e.id).collect();
             check_sealed(uow, report, &ids).await?;
             match page.last() {
                 Some(last) if ids.len() == ENTRIES_PER_READ as usize => {
-                    entries.order = AuditOrder::OldestFirst(Some(position_of(last)));
+                    entries.order = AuditOrder::OldestFirst(Some(last.id.clone()));
                 }
                 _ => return Ok(()),
             }

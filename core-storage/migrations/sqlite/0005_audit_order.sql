@@ -1,0 +1,31 @@
+-- release 0.1.0
+
+DROP INDEX "audit_entries_by_action_created_at_if_stream";
+DROP INDEX "audit_entries_by_actor_id_action_created_at_if_stream";
+DROP INDEX "audit_entries_by_actor_id_created_at_if_stream";
+DROP INDEX "audit_entries_by_actor_id_entity_type_created_at_if_stream";
+DROP INDEX "audit_entries_by_created_at_if_stream";
+DROP INDEX "audit_entries_by_created_at_if_stream_if_platform_id";
+DROP INDEX "audit_entries_by_created_at_if_stream_if_platform_id_2";
+DROP INDEX "audit_entries_by_entity_type_created_at_if_stream";
+DROP INDEX "audit_entries_by_platform_id_action_created_at_if_stream";
+DROP INDEX "audit_entries_by_platform_id_actor_id_action_created_a_955caf10";
+DROP INDEX "audit_entries_by_platform_id_actor_id_created_at_if_stream";
+DROP INDEX "audit_entries_by_platform_id_actor_id_entity_type_crea_3db83085";
+DROP INDEX "audit_entries_by_platform_id_created_at_if_stream";
+DROP INDEX "audit_entries_by_platform_id_created_at_if_stream_2";
+DROP INDEX "audit_entries_by_platform_id_entity_id_created_at_if_stream";
+DROP INDEX "audit_entries_by_platform_id_entity_type_created_at_if_stream";
+CREATE INDEX "audit_entries_by_stream" ON "audit_entries" ("stream", "id");
+CREATE INDEX "audit_entries_by_platform_id_if_stream" ON "audit_entries" ("platform_id", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_action_if_stream" ON "audit_entries" ("action", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_entity_type_if_stream" ON "audit_entries" ("entity_type", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_actor_id_if_stream" ON "audit_entries" ("actor_id", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_action_if_stream" ON "audit_entries" ("platform_id", "action", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_entity_type_if_stream" ON "audit_entries" ("platform_id", "entity_type", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_entity_id_if_stream" ON "audit_entries" ("platform_id", "entity_id", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_actor_id_if_stream" ON "audit_entries" ("platform_id", "actor_id", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_if_stream_2" ON "audit_entries" ("platform_id", "id") WHERE "stream" = 'reads';
+CREATE INDEX "audit_entries_by_stream_if_platform_id" ON "audit_entries" ("stream", "id") WHERE "platform_id" IS NULL;
+DROP INDEX "unsealed_audit_entries_by_stream_created_at";
+CREATE INDEX "unsealed_audit_entries_by_stream" ON "unsealed_audit_entries" ("stream", "id");
