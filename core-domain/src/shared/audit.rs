@@ -33,7 +33,7 @@ impl Default for AuditStream {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditEntry {
-    /// Unique id of the entry.
+    /// Unique id of the entry. It starts with the time at which the action happened.
     pub id: AuditId,
     /// The list that the entry belongs to.
     #[serde(skip)]

@@ -56,23 +56,28 @@ fn changes_text(changes: &[Change], dialect: Dialect) -> String {
     texts.join("\n")
 }
 
-/// Returns the statements that change the indexes of a table on Postgres.
+/// Returns the statements that change the indexes of a table on Postgres. New indexes are built before old ones are dropped,
+/// so that no list is without an index. Only an index whose name is used again is dropped first.
 fn index_statements(change: &Change) -> String {
     let Change::Alter(alteration) = change else {
         return String::new();
     };
-    let dropped = alteration.dropped_indexes.iter();
-    let dropped = dropped.map(|name| {
+    let created = &alteration.created_indexes;
+    let is_replaced = |name: &&String| created.iter().any(|index| index.name == **name);
+    let (replaced, removed): (Vec<_>, Vec<_>) =
+        alteration.dropped_indexes.iter().partition(is_replaced);
+    let drop = |name: &String| {
         // The index may have been dropped with its column.
         let name = quote_ident(name);
         format!("DROP INDEX CONCURRENTLY IF EXISTS {name};\n")
-    });
-    let created = alteration.created_indexes.iter();
-    let created = created.map(|index| {
+    };
+    let created = created.iter().map(|index| {
         let create = index.create(true);
         create.replacen(" INDEX ", " INDEX CONCURRENTLY ", 1)
     });
-    dropped.chain(created).collect()
+    let before = replaced.into_iter().map(drop);
+    let after = removed.into_iter().map(drop);
+    before.chain(created).chain(after).collect()
 }
 
 fn render_change(change: &Change, dialect: Dialect) -> String {

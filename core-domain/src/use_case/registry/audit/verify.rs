@@ -378,7 +378,7 @@ const ENTRIES_PER_READ: u32 = 500;
 /// the latest entry whose link was checked.
 pub(super) struct EntryWalk {
     platform: Option<PlatformId>,
-    /// The last entry up to which all were checked.
+    /// The entry up to which all were checked.
     walked: Option<AuditId>,
     /// The latest entry whose link was checked.
     reached: Option<AuditId>,
@@ -400,8 +400,7 @@ impl EntryWalk {
 
     /// Records that the link of this entry was checked.
     pub(super) fn record_checked(&mut self, entry: &AuditEntry) {
-        let id = entry.id.clone();
-        self.reached = Some(self.reached.take().map_or(id.clone(), |at| at.max(id)));
+        self.reached = self.reached.take().max(Some(entry.id.clone()));
     }
 
     /// Checks the entries up to the latest checked link. At the end of the chain, checks all remaining entries.

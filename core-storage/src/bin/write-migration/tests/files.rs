@@ -121,8 +121,8 @@ fn indexes_of_existing_tables_are_a_migration_of_their_own_that_does_not_block_w
     assert_eq!(
         statements.collect::<Vec<_>>(),
         [
-            "DROP INDEX CONCURRENTLY IF EXISTS \"things_by_name\";",
             "CREATE INDEX CONCURRENTLY IF NOT EXISTS \"things_by_note\" ON \"things\" (\"note\", \"id\");",
+            "DROP INDEX CONCURRENTLY IF EXISTS \"things_by_name\";",
         ]
     );
 }
