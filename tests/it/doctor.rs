@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use core_s3::testing::{ACCESS_KEY_ID, S3Server, SECRET_ACCESS_KEY};
-use core_storage::testing;
+use core_storage::testing::{self, IgnoredSettings, PgBouncer};
 use tokio::net::TcpListener;
 
 use crate::world::{Server, run};
@@ -80,6 +80,32 @@ async fn a_database_with_the_schema_of_this_version_is_fine_and_its_clock_is_com
             .contains("CORE_SECRET"),
         "{output}"
     );
+    assert!(server.terminate().await.success());
+}
+
+#[tokio::test]
+async fn a_pooler_needs_a_direct_url_and_a_server_works_through_it_postgres() {
+    let database = testing::postgres().await;
+    let pooler = PgBouncer::start(&database, 4, IgnoredSettings::Refused).await;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--database-url", &pooler.url];
+    let (status, output) = diagnose(folder.path(), &arguments).await;
+    assert_eq!(status, Some(1), "{output}");
+    let line = lines_about(&output, "database")[0];
+    assert!(
+        line.starts_with("FAILURE") && line.ends_with("(direct_url, DATABASE_DIRECT_URL)"),
+        "{output}"
+    );
+
+    let direct = ["--database-direct-url", &database.url];
+    let arguments = [arguments, direct].concat();
+    let server = Server::start(folder.path(), &arguments).await;
+    let (status, output) = diagnose(folder.path(), &arguments).await;
+    assert_eq!(status, Some(0), "{output}");
+    for subject in ["database", "pooler"] {
+        let line = lines_about(&output, subject)[0];
+        assert!(!line.starts_with("FAILURE"), "{output}");
+    }
     assert!(server.terminate().await.success());
 }
 

@@ -11,7 +11,7 @@ use core_domain::port::{
 };
 use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
-use crate::open::StoreChoice;
+use crate::open::{PostgresUrls, StoreChoice};
 use crate::relay::LogOutlet;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::settings::Settings;
@@ -151,7 +151,21 @@ impl SuiteBuilder {
     /// Stores records in a Postgres database (feature `postgres`).
     #[must_use]
     pub fn postgres(self, url: impl Into<String>) -> Self {
-        self.choose_store(StoreChoice::Postgres(url.into()))
+        self.choose_store(StoreChoice::Postgres(PostgresUrls {
+            url: url.into(),
+            direct_url: None,
+        }))
+    }
+
+    /// Stores records in a Postgres database behind a pooler that assigns a server connection to each transaction, such as
+    /// PgBouncer with `pool_mode = transaction` (feature `postgres`). `direct_url` is the URL of the same database without
+    /// the pooler. Migrations, notices between processes and backups use it, because they need a session.
+    #[must_use]
+    pub fn pooled_postgres(self, url: impl Into<String>, direct_url: impl Into<String>) -> Self {
+        self.choose_store(StoreChoice::Postgres(PostgresUrls {
+            url: url.into(),
+            direct_url: Some(direct_url.into()),
+        }))
     }
 
     /// Stores records in a Postgres database, on the connections of this pool (feature `sqlx`). See [`core_sqlx`] for the

@@ -192,6 +192,10 @@ impl SuiteBuilder {
             Finding::fine("database", speed)
         };
         let mut found = vec![speed];
+        if self.store.is_pooled() {
+            let text = "units of work go through a pooler, all else to the direct URL; both accept connections";
+            found.push(Finding::fine("pooler", text));
+        }
         if self.store.is_postgres() && self.clock.is_none() {
             found.push(clock_finding(own, theirs));
         }
@@ -408,9 +412,22 @@ pub async fn connect(address: &str) -> Result<Duration, String> {
     }
 }
 
+#[cfg(feature = "postgres")]
+fn is_pooler_error(error: &StoreError) -> bool {
+    let cause = std::error::Error::source(error);
+    cause.is_some_and(<dyn std::error::Error>::is::<core_storage::postgres::PoolerError>)
+}
+
+#[cfg(not(feature = "postgres"))]
+const fn is_pooler_error(_: &StoreError) -> bool {
+    false
+}
+
 /// Returns what to do about a database that cannot be opened.
 fn refusal(error: SuiteError) -> String {
     let advice = match &error {
+        // The error says what to do.
+        SuiteError::Store(error) if is_pooler_error(error) => "",
         SuiteError::Store(StoreError::Unavailable(_)) => {
             "; check that it runs, and the URL, the network and the password"
         }

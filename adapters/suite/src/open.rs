@@ -142,12 +142,32 @@ impl OpenOptions {
     }
 }
 
+/// The addresses of a Postgres database. They may contain a password.
+#[derive(Clone)]
+pub(crate) struct PostgresUrls {
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only the Postgres store uses it")
+    )]
+    pub(crate) url: String,
+    /// The address without a pooler; `None` if `url` is that.
+    pub(crate) direct_url: Option<String>,
+}
+
+impl std::fmt::Debug for PostgresUrls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresUrls")
+            .field("is_pooled", &self.direct_url.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The store that was chosen on the builder.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreChoice {
     Memory,
     Sqlite(PathBuf),
-    Postgres(String),
+    Postgres(PostgresUrls),
     #[cfg(feature = "sqlx")]
     Sqlx(core_sqlx::sqlx::PgPool),
     Custom(Arc<dyn Store>),
@@ -185,10 +205,15 @@ impl StoreChoice {
         matches!(self, Self::Postgres(_)) || self.is_host_pool()
     }
 
+    /// Returns whether units of work go through a pooler.
+    pub(crate) fn is_pooled(&self) -> bool {
+        matches!(self, Self::Postgres(urls) if urls.direct_url.is_some())
+    }
+
     /// Returns the wake-up for the worker: from this process, and on Postgres also from other processes.
     pub(crate) fn worker_wake(&self, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
         match self {
-            Self::Postgres(url) => postgres_wake(url.clone(), options),
+            Self::Postgres(urls) => postgres_wake(urls.clone(), options),
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => {
                 let hints = core_sqlx::Hints::open(pool, JOBS);
@@ -206,7 +231,7 @@ impl StoreChoice {
         process: impl FnOnce() -> ProcessName,
     ) -> Result<Option<Arc<dyn Notices>>, SuiteError> {
         match self {
-            Self::Postgres(url) => postgres_notices(url.clone(), options, process()),
+            Self::Postgres(urls) => postgres_notices(urls.clone(), options, process()),
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => {
                 let schema = options.postgres.schema;
@@ -226,14 +251,14 @@ impl StoreChoice {
                 Ok(Arc::new(store.with_page_bytes(options.pool.page_bytes)))
             }
             Self::Sqlite(path) => sqlite(path, options).await,
-            Self::Postgres(url) => postgres(url, options).await,
+            Self::Postgres(urls) => postgres(urls, options).await,
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => Ok(core_sqlx::open(sqlx_config(pool, options)).await?),
             Self::Custom(store) => Ok(store),
         }
     }
 
-    /// Opens the rows of the store. Returns `None` for a store of the host program.
+    /// Opens the rows of the store, on Postgres at its direct address. Returns `None` for a store of the host program.
     #[cfg(feature = "sqlite")]
     pub(crate) async fn open_rows(
         self,
@@ -245,8 +270,9 @@ impl StoreChoice {
                 core_storage::sqlite::rows(sqlite_config(path, options), &[]).await?
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(url) => {
-                core_storage::postgres::rows(postgres_config(url, options), &[]).await?
+            Self::Postgres(urls) => {
+                let config = postgres_config(urls, options).into_direct();
+                core_storage::postgres::rows(config, &[]).await?
             }
             #[cfg(not(feature = "postgres"))]
             Self::Postgres(_) => return Err(SuiteError::FeatureMissing("postgres")),
@@ -269,8 +295,8 @@ impl StoreChoice {
                 Ok(Some(core_storage::sqlite::rows_read_only(config).await?))
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(url) => {
-                let config = postgres_config(url, options);
+            Self::Postgres(urls) => {
+                let config = postgres_config(urls, options);
                 Ok(Some(core_storage::postgres::rows_read_only(config).await?))
             }
             other => other.open_rows(options).await,
@@ -291,8 +317,8 @@ impl StoreChoice {
             #[cfg(not(feature = "sqlite"))]
             Self::Sqlite(_) => Err(SuiteError::FeatureMissing("sqlite")),
             #[cfg(feature = "postgres")]
-            Self::Postgres(url) => {
-                let config = postgres_config(url, options);
+            Self::Postgres(urls) => {
+                let config = postgres_config(urls, options);
                 Ok(core_storage::postgres::plan_migrations(config).await?)
             }
             #[cfg(not(feature = "postgres"))]
@@ -315,7 +341,7 @@ impl StoreChoice {
     ) -> Result<Arc<dyn Store>, SuiteError> {
         match self {
             Self::Sqlite(path) => sqlite_read_only(path, options).await,
-            Self::Postgres(url) => postgres_read_only(url, options).await,
+            Self::Postgres(urls) => postgres_read_only(urls, options).await,
             other => other.open(options).await,
         }
     }
@@ -361,8 +387,12 @@ async fn sqlite_read_only(_: PathBuf, _: OpenOptions) -> Result<Arc<dyn Store>, 
 const JOBS: &str = "core_jobs";
 
 #[cfg(feature = "postgres")]
-fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres::PostgresConfig {
-    let mut config = core_storage::postgres::PostgresConfig::new(url, options.cursor_key);
+fn postgres_config(
+    urls: PostgresUrls,
+    options: OpenOptions,
+) -> core_storage::postgres::PostgresConfig {
+    let mut config = core_storage::postgres::PostgresConfig::new(urls.url, options.cursor_key);
+    config.direct_url = urls.direct_url;
     config.clock = options.clock;
     config.schema = options.postgres.schema;
     config.root_certificates = options.postgres.root_certificates;
@@ -406,31 +436,31 @@ fn sqlx_config(pool: core_sqlx::sqlx::PgPool, options: OpenOptions) -> core_sqlx
 }
 
 #[cfg(feature = "postgres")]
-fn postgres_wake(url: String, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
-    let config = postgres_config(url, options);
+fn postgres_wake(urls: PostgresUrls, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
+    let config = postgres_config(urls, options);
     let hints = core_storage::postgres::Hints::open(&config, JOBS)?;
     Ok(WorkerWake::with_hints(Arc::new(hints)))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn postgres_wake(_: String, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
+fn postgres_wake(_: PostgresUrls, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
     Ok(WorkerWake::default())
 }
 
 #[cfg(feature = "postgres")]
 fn postgres_notices(
-    url: String,
+    urls: PostgresUrls,
     options: OpenOptions,
     process: ProcessName,
 ) -> Result<Option<Arc<dyn Notices>>, SuiteError> {
-    let config = postgres_config(url, options);
+    let config = postgres_config(urls, options);
     let notices = core_storage::postgres::PostgresNotices::open(&config, process)?;
     Ok(Some(Arc::new(notices)))
 }
 
 #[cfg(not(feature = "postgres"))]
 fn postgres_notices(
-    _: String,
+    _: PostgresUrls,
     _: OpenOptions,
     _: ProcessName,
 ) -> Result<Option<Arc<dyn Notices>>, SuiteError> {
@@ -438,24 +468,24 @@ fn postgres_notices(
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(url: String, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
-    Ok(core_storage::postgres::open(postgres_config(url, options)).await?)
+async fn postgres(urls: PostgresUrls, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+    Ok(core_storage::postgres::open(postgres_config(urls, options)).await?)
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn postgres(_: String, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+async fn postgres(_: PostgresUrls, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
     Err(SuiteError::FeatureMissing("postgres"))
 }
 
 #[cfg(feature = "postgres")]
 async fn postgres_read_only(
-    url: String,
+    urls: PostgresUrls,
     options: OpenOptions,
 ) -> Result<Arc<dyn Store>, SuiteError> {
-    Ok(core_storage::postgres::open_read_only(postgres_config(url, options)).await?)
+    Ok(core_storage::postgres::open_read_only(postgres_config(urls, options)).await?)
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn postgres_read_only(_: String, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+async fn postgres_read_only(_: PostgresUrls, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
     Err(SuiteError::FeatureMissing("postgres"))
 }

@@ -39,6 +39,11 @@ pub struct PostgresConfig {
     /// otherwise. `sslmode` and `sslrootcert` have the same meaning as in libpq. TLS requires the feature
     /// `postgres-tls`.
     pub url: String,
+    /// The URL of the same database without a pooler. If it is set, `url` may lead to a pooler that assigns a server
+    /// connection to each transaction, such as PgBouncer with `pool_mode = transaction`. Units of work then use no state
+    /// of a session: no settings, no prepared statements. Migrations, notices, hints and backups use this URL, because
+    /// they need a session. Default: `None`, `url` leads to the server itself.
+    pub direct_url: Option<String>,
     /// The source of `now`. Default: `None`, which is the clock of the database. Several processes on one database
     /// should use the default.
     pub clock: Option<Arc<dyn Clock>>,
@@ -102,10 +107,20 @@ impl std::fmt::Debug for PostgresConfig {
 }
 
 impl PostgresConfig {
+    /// Returns the configuration for the direct address alone: `direct_url` takes the place of `url`.
+    #[must_use]
+    pub fn into_direct(mut self) -> Self {
+        if let Some(url) = self.direct_url.take() {
+            self.url = url;
+        }
+        self
+    }
+
     /// Creates the default configuration for the database, with the database's clock.
     pub fn new(url: impl Into<String>, cursor_key: impl Into<CursorKey>) -> Self {
         Self {
             url: url.into(),
+            direct_url: None,
             clock: None,
             cursor_key: cursor_key.into(),
             connections: 16,

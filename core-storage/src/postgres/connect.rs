@@ -6,11 +6,10 @@ use core_domain::kernel::StoreError;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config, Socket};
 
+use super::error::connect_failure;
 use super::options::Options;
 use super::servers::Server;
 use super::tls::{Tls, TlsStream};
-
-use crate::sql::postgres::RunError;
 
 /// The part of a connection that reads and writes the socket.
 pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;
@@ -55,7 +54,7 @@ async fn open_one_of(server: &Server, options: &Options) -> Result<(Client, Io),
 
 async fn open(config: &Config, options: &Options) -> Result<(Client, Io), StoreError> {
     let opened = config.connect(Tls::clone(&options.tls)).await;
-    opened.map_err(|error| RunError::from(error).into_failure())
+    opened.map_err(connect_failure)
 }
 
 async fn within<T>(

@@ -14,8 +14,7 @@ use futures_util::TryStreamExt;
 use futures_util::future::join;
 use tokio::task::unconstrained;
 use tokio::time::timeout;
-use tokio_postgres::types::BorrowToSql;
-use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, RowStream, SimpleQueryMessage};
 
 use super::connect::{Io, connect};
 use super::options::Options;
@@ -55,7 +54,12 @@ pub(super) struct Connection {
 /// The statements that the server has prepared, by the address of their text. The map holds each text, so no other text
 /// can have its address.
 #[derive(Default)]
-struct PreparedStatements(HashMap<usize, (Arc<str>, tokio_postgres::Statement)>);
+struct PreparedStatements {
+    known: HashMap<usize, (Arc<str>, tokio_postgres::Statement)>,
+    /// Whether the next transaction may run on another server connection, which does not know them. No statement is
+    /// prepared then: each is parsed and executed in one message.
+    is_pooled: bool,
+}
 
 impl PreparedStatements {
     /// Returns the prepared statement; prepares it first if the server does not know it.
@@ -65,16 +69,16 @@ impl PreparedStatements {
         statement: &Statement<'_>,
     ) -> Result<tokio_postgres::Statement, RunError> {
         let address = statement.text.as_ptr().addr();
-        if let Some((_, prepared)) = self.0.get(&address) {
+        if let Some((_, prepared)) = self.known.get(&address) {
             return Ok(prepared.clone());
         }
         let types: Vec<_> = statement.binds.iter().map(type_of).collect();
         let prepared = client.prepare_typed(&statement.text, &types).await?;
-        if self.0.len() >= MAX_PREPARED {
-            self.0.clear();
+        if self.known.len() >= MAX_PREPARED {
+            self.known.clear();
         }
         let known = (statement.text.clone(), prepared.clone());
-        self.0.insert(address, known);
+        self.known.insert(address, known);
         Ok(prepared)
     }
 }
@@ -138,9 +142,29 @@ async fn execute(
     prepared: &mut PreparedStatements,
     statement: &Statement<'_>,
 ) -> Result<u64, RunError> {
+    if prepared.is_pooled {
+        return execute_unprepared(client, statement).await;
+    }
     let known = prepared.of(client, statement).await?;
     let binds = statement.binds.iter().map(Parameter);
     Ok(client.execute_raw(&known, binds).await?)
+}
+
+/// Sends a statement that is not prepared. The first poll sends it, unless a value cannot be encoded.
+async fn query_unprepared(
+    client: &Client,
+    statement: &Statement<'_>,
+) -> Result<RowStream, tokio_postgres::Error> {
+    let binds = statement.binds.iter();
+    let binds = binds.map(|value| (Parameter(value), type_of(value)));
+    client.query_typed_raw(&statement.text, binds).await
+}
+
+/// Runs a change that is not prepared. Returns the number of affected rows.
+async fn execute_unprepared(client: &Client, statement: &Statement<'_>) -> Result<u64, RunError> {
+    let mut rows = pin!(query_unprepared(client, statement).await?);
+    while rows.try_next().await?.is_some() {}
+    Ok(rows.rows_affected().unwrap_or(0))
 }
 
 async fn fetch(
@@ -150,9 +174,14 @@ async fn fetch(
     visit: Visit<'_>,
     has_rows: &mut bool,
 ) -> Result<(), RunError> {
-    let known = prepared.of(client, statement).await?;
-    let binds = statement.binds.iter().map(Parameter);
-    let mut rows = pin!(client.query_raw(&known, binds).await?);
+    let rows = if prepared.is_pooled {
+        query_unprepared(client, statement).await?
+    } else {
+        let known = prepared.of(client, statement).await?;
+        let binds = statement.binds.iter().map(Parameter);
+        client.query_raw(&known, binds).await?
+    };
+    let mut rows = pin!(rows);
     while let Some(row) = rows.try_next().await? {
         *has_rows = true;
         let (row, columns) = (&row, statement.columns);
@@ -162,19 +191,14 @@ async fn fetch(
 }
 
 /// Runs a change and commits. Both are sent together. If the change cannot be sent, no commit is sent.
-async fn execute_and_commit<P, I>(
+///
+/// The first poll of `execute` sends the change, unless a value cannot be encoded.
+async fn execute_and_commit(
     client: &Client,
-    known: &tokio_postgres::Statement,
-    binds: I,
+    execute: impl Future<Output = Result<u64, RunError>>,
     commit: &str,
-) -> Result<(), RunError>
-where
-    P: BorrowToSql,
-    I: IntoIterator<Item = P>,
-    I::IntoIter: ExactSizeIterator,
-{
-    let mut execute = pin!(client.execute_raw(known, binds));
-    // The first poll sends it, unless a value cannot be encoded.
+) -> Result<(), RunError> {
+    let mut execute = pin!(execute);
     let sent = poll_fn(|cx| Poll::Ready(execute.as_mut().poll(cx))).await;
     if let Poll::Ready(ended) = sent {
         ended?;
@@ -192,7 +216,10 @@ impl Connection {
         Ok(Self {
             client,
             io,
-            prepared: PreparedStatements::default(),
+            prepared: PreparedStatements {
+                is_pooled: options.is_pooled,
+                ..PreparedStatements::default()
+            },
             tls: Tls::clone(&options.tls),
             answer_timeout: options.answer_timeout,
             notifications: VecDeque::new(),
@@ -284,9 +311,12 @@ impl Connection {
         driver.run(both).await
     }
 
-    /// Prepares a statement, unless it is already prepared.
+    /// Prepares a statement, unless it is already prepared or the connection is pooled.
     pub(super) async fn prepare(&mut self, statement: &Statement<'_>) -> Result<(), RunError> {
         let (driver, client, prepared) = self.parts();
+        if prepared.is_pooled {
+            return Ok(());
+        }
         driver
             .run(async { prepared.of(client, statement).await.map(drop) })
             .await
@@ -301,9 +331,14 @@ impl Connection {
     ) -> Result<(), RunError> {
         let (driver, client, prepared) = self.parts();
         let both = async {
+            if prepared.is_pooled {
+                let execute = execute_unprepared(client, statement);
+                return execute_and_commit(client, execute, commit).await;
+            }
             let known = prepared.of(client, statement).await?;
             let binds = statement.binds.iter().map(Parameter);
-            execute_and_commit(client, &known, binds, commit).await
+            let execute = async { Ok(client.execute_raw(&known, binds).await?) };
+            execute_and_commit(client, execute, commit).await
         };
         driver.run(both).await
     }
@@ -311,8 +346,12 @@ impl Connection {
     /// Ends an abandoned statement and its transaction. Returns whether the connection can be reused. A statement that
     /// takes longer is cancelled, unless it is a commit. The connection is not reused after a cancel request, because a
     /// late request would cancel the next statement.
+    ///
+    /// No cancel request goes to a pooler: PgBouncer 1.18 can stop after one. The caller closes the connection instead.
+    /// PgBouncer then closes that to the server, which ends the statement at its next check of the client.
     pub(super) async fn end_abandoned_work(&mut self, can_cancel: bool) -> bool {
         let (token, tls) = (self.client.cancel_token(), Tls::clone(&self.tls));
+        let is_pooled = self.prepared.is_pooled;
         let mut rollback = pin!(self.batch("ROLLBACK"));
         if let Ok(rolled_back) = timeout(CANCEL_DELAY, &mut rollback).await {
             return rolled_back.is_ok();
@@ -320,6 +359,9 @@ impl Connection {
         let settled = timeout(RELEASE_TIMEOUT, async {
             if !can_cancel {
                 return rollback.await.is_ok();
+            }
+            if is_pooled {
+                return false;
             }
             loop {
                 // If no cancel request arrives, the server's timeout ends the statement.
@@ -332,8 +374,12 @@ impl Connection {
         settled.await.unwrap_or(false)
     }
 
-    /// Tells the server that the connection ends, and closes it.
+    /// Tells the server that the connection ends, and closes it. That to a pooler is closed without waiting for replies,
+    /// which ends the statement in progress.
     pub(super) async fn close(self) {
+        if self.prepared.is_pooled {
+            return;
+        }
         let Self { client, mut io, .. } = self;
         drop(client);
         let ended = poll_fn(|cx| {
@@ -436,7 +482,8 @@ mod tests {
         client.batch_execute(begin).await.unwrap();
         let insert = client.prepare("INSERT INTO things VALUES ($1)");
         let insert = insert.await.unwrap();
-        let failed = execute_and_commit(&client, &insert, [Unencodable], "COMMIT").await;
+        let execute = async { Ok(client.execute_raw(&insert, [Unencodable]).await?) };
+        let failed = execute_and_commit(&client, execute, "COMMIT").await;
         assert!(failed.is_err());
         // A commit, if one had been sent, would have run before this statement.
         client.batch_execute("SELECT 1").await.unwrap();

@@ -33,7 +33,7 @@ impl Hints {
     /// [`StoreError::Backend`] if the URL is invalid. A database that cannot be reached causes no error: the connection
     /// is tried again.
     pub fn open(config: &PostgresConfig, channel: &'static str) -> Result<Self, StoreError> {
-        let options = Options::new(config)?;
+        let options = Options::direct(config)?;
         let sender = Sender::new(options.clone(), Channel::Named(channel));
         let (to_send, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let receiver = Receiver(Arc::clone(&arrived));

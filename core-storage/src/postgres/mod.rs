@@ -5,6 +5,12 @@
 //! still queued, and the end of a unit that changed nothing is not awaited. Connections are not tested before or after
 //! use. The first statement of a unit detects a connection that was lost while idle, and replaces it.
 //!
+//! With a [direct address](PostgresConfig::direct_url), the URL may lead to a pooler that assigns a server connection to
+//! each transaction (PgBouncer in transaction mode). The settings of the store are then part of the statement that opens a
+//! unit, single reads run in a transaction, and statements are not prepared. Work that needs a session uses the direct
+//! address. A pooler is not detected, because work that needs a session would silently fail behind it. A store without a
+//! direct address refuses to open if its server refuses or ignores the settings of the session, as PgBouncer does.
+//!
 //! No wait is unbounded: opening a connection, acquiring one and every reply have a limit. If the server reports that
 //! it is shutting down or accepts no writes, its connection and the idle ones are closed. New connections go to the
 //! server that has taken over. A unit that is dropped during a statement returns its connection once the statement has
@@ -18,6 +24,7 @@ mod connection;
 mod error;
 mod hints;
 mod notices;
+mod openings;
 mod options;
 mod pool;
 mod schema;
@@ -41,6 +48,7 @@ use crate::table::Table;
 use crate::unit::RecordStore;
 
 pub use config::{Keepalive, PostgresConfig};
+pub use error::PoolerError;
 pub use hints::Hints;
 pub use notices::PostgresNotices;
 
@@ -53,7 +61,7 @@ use unit::PostgresTx;
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the URL or the name of the
-/// schema is invalid, or if a newer version created the database.
+/// schema is invalid, if a newer version created the database, or with a [`PoolerError`].
 pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let retry_timeout = config.retry_timeout;
@@ -69,7 +77,9 @@ pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> 
 /// schema is invalid, or if an older or a newer version created the database.
 pub async fn open_read_only(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
-    let store = RecordStore::new(rows_read_only(config).await?, cursor_key);
+    let pool = Pool::new(&config)?;
+    let rows = read_only_rows(pool, config).await?;
+    let store = RecordStore::new(rows, cursor_key);
     Ok(Arc::new(store.with_page_bytes(page_bytes)))
 }
 
@@ -79,17 +89,33 @@ pub async fn open_read_only(config: PostgresConfig) -> Result<Arc<dyn Store>, St
 /// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the URL or the name of the
 /// schema is invalid, or if this program cannot use the database.
 pub async fn plan_migrations(config: PostgresConfig) -> Result<MigrationPlan, StoreError> {
-    let pool = Pool::new(&config)?;
-    schema::plan(&pool).await
+    schema::plan(&Pool::direct(&config)?).await
 }
 
-/// Opens the row engine of an existing database for reading.
+/// Opens the row engine of an existing database for reading, at its [direct address](PostgresConfig::direct_url). A
+/// backup reads all rows in one transaction, which should not occupy a connection of a pooler.
 ///
 /// # Errors
 /// See [`open_read_only`].
 pub async fn rows_read_only(config: PostgresConfig) -> Result<Arc<dyn RowStore>, StoreError> {
-    let pool = Pool::new(&config)?;
-    schema::ensure_migrated(&pool).await?;
+    let pool = Pool::direct(&config)?;
+    read_only_rows(pool, config).await
+}
+
+/// Returns a pool for work that needs a session: that of the units, unless it is pooled.
+fn session_pool(pool: &Arc<Pool>, config: &PostgresConfig) -> Result<Arc<Pool>, StoreError> {
+    match pool.options.is_pooled {
+        true => Pool::direct(config),
+        false => Ok(pool.clone()),
+    }
+}
+
+async fn read_only_rows(
+    pool: Arc<Pool>,
+    config: PostgresConfig,
+) -> Result<Arc<dyn RowStore>, StoreError> {
+    schema::ensure_settings(&pool).await?;
+    schema::ensure_migrated(&session_pool(&pool, &config)?).await?;
     Ok(Arc::new(PostgresRows {
         pool,
         clock: config.clock,
@@ -107,7 +133,8 @@ pub async fn rows(
     extra: &[&'static Table],
 ) -> Result<Arc<dyn RowStore>, StoreError> {
     let pool = Pool::new(&config)?;
-    schema::migrate(&pool, &config, extra).await?;
+    schema::ensure_settings(&pool).await?;
+    schema::migrate(&session_pool(&pool, &config)?, &config, extra).await?;
     Ok(Arc::new(PostgresRows {
         pool,
         clock: config.clock,

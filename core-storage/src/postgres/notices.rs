@@ -18,8 +18,9 @@ use crate::sql::postgres::notify_statements;
 /// started to listen.
 ///
 /// Notifications are sent on a connection of their own, because Postgres commits transactions that notify one after the
-/// other. Notifications of 20 ms are sent together. Proxies that assign a connection to each transaction (PgBouncer in
-/// transaction mode) do not forward notifications, so no notice arrives through them.
+/// other. Notifications of 20 ms are sent together. Poolers that assign a connection to each transaction (PgBouncer in
+/// transaction mode) do not forward notifications, so both connections go to the
+/// [direct address](PostgresConfig::direct_url).
 ///
 /// Dropping it closes the connections.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl PostgresNotices {
     /// [`StoreError::Backend`] if the URL or the name of the schema is invalid. A database that cannot be reached
     /// causes no error: the connection is tried again.
     pub fn open(config: &PostgresConfig, process: ProcessName) -> Result<Self, StoreError> {
-        let options = Options::new(config)?;
+        let options = Options::direct(config)?;
         let channel = Channel::OfSchema(config.schema.clone());
         let sender = Sender::new(options.clone(), channel.clone());
         let [outgoing, incoming]: [Arc<NoticeBuffer>; 2] = Default::default();

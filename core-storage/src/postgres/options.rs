@@ -29,50 +29,69 @@ pub(super) struct Options {
     pub(super) server_timeout: Duration,
     /// Maximum wait for the reply to a statement; `None` means no limit.
     pub(super) answer_timeout: Option<Duration>,
+    /// The settings of the store: names and values that need no quotes.
+    pub(super) settings: Vec<(String, String)>,
+    /// Whether a server connection may change after each transaction. The settings are then not those of the session,
+    /// and statements are not prepared.
+    pub(super) is_pooled: bool,
 }
 
 impl Options {
-    /// Creates the options from the configuration of the store.
+    /// Creates the options for units of work.
     pub(super) fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
+        let options = Self::of_url(&config.url, config)?;
+        match config.direct_url {
+            Some(_) => Ok(Self {
+                is_pooled: true,
+                ..options
+            }),
+            None => Ok(options.with_settings()),
+        }
+    }
+
+    /// Creates the options for work that needs a session: migrations, notices and hints.
+    pub(super) fn direct(config: &PostgresConfig) -> Result<Self, StoreError> {
+        let url = config.direct_url.as_ref().unwrap_or(&config.url);
+        Ok(Self::of_url(url, config)?.with_settings())
+    }
+
+    fn of_url(url: &str, config: &PostgresConfig) -> Result<Self, StoreError> {
         // The cause is omitted because it may contain the URL with its password.
         let invalid = || StoreError::backend("the database URL is invalid");
-        let address = ParsedUrl::of(&config.url);
+        let address = ParsedUrl::of(url);
         let mut options = Config::from_str(&address.url).map_err(|_| invalid())?;
         let root_certificates = config.root_certificates.clone();
         let root_certificates = root_certificates.or(address.root_certificates);
         let (mode, checks) =
             tls_mode(address.mode.as_deref(), root_certificates.is_some()).ok_or_else(invalid)?;
         options.ssl_mode(mode);
-        if !config.url.contains("target_session_attrs") {
+        if !url.contains("target_session_attrs") {
             options.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         let connect_timeout = options.get_connect_timeout().copied();
         let connect_timeout = connect_timeout.unwrap_or(config.connect_timeout);
         options.connect_timeout(connect_timeout);
         let servers = Servers::of(&options).ok_or_else(invalid)?;
-        let options = Self {
+        Ok(Self {
+            settings: settings(config)?,
+            is_pooled: false,
             tls: connector(mode, checks, root_certificates.as_deref())?,
             server_timeout: config.acquire_timeout / servers.count(),
             servers,
             config: with_time_outs(options, config),
             connect_timeout,
             answer_timeout: timeouts(config).answer_timeout(config.reply_margin),
-        };
-        let timeouts = timeouts(config);
-        let settings = timeouts.settings();
-        let options = settings
-            .iter()
-            .fold(options, |options, (name, value)| options.with(name, value));
-        match &config.schema {
-            Some(schema) => {
-                check_schema_name(schema)?;
-                Ok(options.with("search_path", schema))
-            }
-            None => Ok(options),
-        }
+        })
     }
 
-    /// Adds a server setting.
+    /// Gives the settings to the session.
+    fn with_settings(self) -> Self {
+        let settings = self.settings.clone();
+        let settings = settings.iter();
+        settings.fold(self, |options, (name, value)| options.with(name, value))
+    }
+
+    /// Adds a setting of the session.
     pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         let before = self.config.get_options().unwrap_or_default();
         let options = format!("{before} -c {name}={value}");
@@ -97,6 +116,19 @@ fn with_time_outs(mut options: Config, config: &PostgresConfig) -> Config {
         options.keepalives_retries(keepalive.count);
     }
     options
+}
+
+/// Returns the settings that the statements of the store need.
+fn settings(config: &PostgresConfig) -> Result<Vec<(String, String)>, StoreError> {
+    let settings = timeouts(config).settings().into_iter();
+    let mut settings: Vec<_> = settings
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    if let Some(schema) = &config.schema {
+        check_schema_name(schema)?;
+        settings.push(("search_path".to_owned(), schema.clone()));
+    }
+    Ok(settings)
 }
 
 /// Returns the timeouts that the server enforces.

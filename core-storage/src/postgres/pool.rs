@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::PostgresConfig;
 use super::connection::Connection;
+use super::openings::Openings;
 use super::options::Options;
 
 use crate::sql::postgres::RunError;
@@ -51,7 +52,9 @@ pub(super) enum Work {
 
 /// The pool of a store's connections. The connection that was released last is reused first.
 pub(super) struct Pool {
-    options: Options,
+    pub(super) options: Options,
+    /// The statements that open units.
+    pub(super) openings: Openings,
     acquire_timeout: Duration,
     max_idle: Duration,
     permits: Arc<Semaphore>,
@@ -93,13 +96,27 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// Creates a pool without connections. Must be called in a Tokio runtime.
+    /// Creates a pool for units of work, without connections. Must be called in a Tokio runtime.
     pub(super) fn new(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
+        Ok(Self::with_options(Options::new(config)?, config))
+    }
+
+    /// Creates a pool for work that needs a session, without connections. Must be called in a Tokio runtime.
+    pub(super) fn direct(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
+        Ok(Self::with_options(Options::direct(config)?, config))
+    }
+
+    fn with_options(options: Options, config: &PostgresConfig) -> Arc<Self> {
         let connections = usize::try_from(config.connections.max(2));
         let connections = connections.unwrap_or(Semaphore::MAX_PERMITS);
-        let (options, max_idle) = (Options::new(config)?, config.max_idle);
-        Ok(Arc::new_cyclic(|pool| Self {
+        let max_idle = config.max_idle;
+        let openings = match options.is_pooled {
+            true => Openings::of_pooler(&options.settings),
+            false => Openings::of_session(),
+        };
+        Arc::new_cyclic(|pool| Self {
             options,
+            openings,
             acquire_timeout: config.acquire_timeout,
             max_idle,
             permits: Arc::new(Semaphore::new(connections)),
@@ -107,7 +124,7 @@ impl Pool {
             waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
             reaper: tokio::spawn(reap(pool.clone(), max_idle)),
-        }))
+        })
     }
 
     /// Returns a connection to the pool.

@@ -6,6 +6,7 @@ use core_domain::kernel::StoreError;
 
 use super::config::PostgresConfig;
 use super::connection::Connection;
+use super::error::PoolerError;
 use super::pool::{Pool, Work};
 use crate::sql::Dialect;
 use crate::sql::migration_plan::{MigrationPlan, TableSize};
@@ -55,6 +56,33 @@ pub(super) async fn applied_migrations(
 ) -> Result<Vec<AppliedMigration>, StoreError> {
     let mut lease = pool.acquire().await?;
     postgres::read_applied(lease.connection()?, false).await
+}
+
+/// Checks that the settings of the store apply to its statements.
+///
+/// # Errors
+/// [`StoreError::Backend`] if they do not: the server is a pooler that ignores the settings of a session, and the
+/// configuration has no direct address.
+pub(super) async fn ensure_settings(pool: &Arc<Pool>) -> Result<(), StoreError> {
+    if pool.options.is_pooled {
+        return Ok(());
+    }
+    let settings = &pool.options.settings;
+    let conditions = settings
+        .iter()
+        .map(|(name, value)| format!("(name = '{name}' AND setting = '{value}')"));
+    let conditions: Vec<_> = conditions.collect();
+    let count = format!(
+        "SELECT count(*) FROM pg_settings WHERE {}",
+        conditions.join(" OR ")
+    );
+    let mut lease = pool.acquire().await?;
+    let applied = lease.connection()?.number(&count).await;
+    let applied = applied.map_err(RunError::into_failure)?;
+    if applied.and_then(|count| usize::try_from(count).ok()) == Some(settings.len()) {
+        return Ok(());
+    }
+    Err(StoreError::backend(PoolerError))
 }
 
 /// The name, the estimated number of rows and the size of every table of the schema.

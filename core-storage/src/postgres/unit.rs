@@ -1,12 +1,12 @@
 //! A unit of work on Postgres.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
 use super::pool::{Lease, Pool, Work};
-use crate::sql::postgres::{RunError, begin, now};
+use crate::sql::postgres::RunError;
 use crate::sql::{Executor, Statement};
 use crate::value::Visit;
 
@@ -15,6 +15,8 @@ use crate::value::Visit;
 pub(super) struct PostgresTx {
     lease: Lease,
     mode: Mode,
+    /// The statement that opens the transaction; `None` if the unit has none.
+    opening: Option<Arc<str>>,
     state: State,
     /// `true` until the first statement has run: a lost connection can still be replaced.
     is_fresh: bool,
@@ -23,25 +25,11 @@ pub(super) struct PostgresTx {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No transaction yet. This statement opens it, and is sent with the first statement of the unit.
-    NotStarted(&'static str),
+    /// No transaction yet. The statement that opens it is sent with the first statement of the unit.
+    NotStarted,
     Open,
     /// The unit has no transaction, or has ended it.
     NoTransaction,
-}
-
-/// Returns the statement that opens a unit of this mode. `with_now` also reads the time of a writing unit in the same
-/// round trip.
-fn begin_statement(mode: Mode, with_now: bool) -> Option<&'static str> {
-    static WITH_NOW: LazyLock<[Option<String>; 2]> = LazyLock::new(|| {
-        [Mode::Write, Mode::ReadCommitted].map(|mode| Some(format!("{}; {}", begin(mode)?, now())))
-    });
-    let [serializable, read_committed] = &*WITH_NOW;
-    match (mode, with_now) {
-        (Mode::Write, true) => serializable.as_deref(),
-        (Mode::ReadCommitted, true) => read_committed.as_deref(),
-        _ => begin(mode),
-    }
 }
 
 impl PostgresTx {
@@ -51,10 +39,15 @@ impl PostgresTx {
         mode: Mode,
         with_now: bool,
     ) -> Result<Self, StoreError> {
+        let opening = pool.openings.of(mode, with_now);
         Ok(Self {
             lease: pool.acquire().await?,
             mode,
-            state: begin_statement(mode, with_now).map_or(State::NoTransaction, State::NotStarted),
+            state: match &opening {
+                Some(_) => State::NotStarted,
+                None => State::NoTransaction,
+            },
+            opening,
             is_fresh: true,
             now: None,
         })
@@ -97,15 +90,21 @@ impl PostgresTx {
         Ok(true)
     }
 
+    /// Returns the statement that opens the transaction, if it has not been sent.
+    fn unsent_opening(&self) -> Option<Arc<str>> {
+        let opening = self.opening.as_ref();
+        opening.filter(|_| self.state == State::NotStarted).cloned()
+    }
+
     /// Opens the transaction, unless it is open or the unit has none.
     async fn open(&mut self) -> Result<(), StoreError> {
-        let State::NotStarted(opening) = self.state else {
+        let Some(opening) = self.unsent_opening() else {
             return Ok(());
         };
         self.lease.work = Work::Statement;
-        let mut outcome = self.lease.connection()?.number(opening).await;
+        let mut outcome = self.lease.connection()?.number(&opening).await;
         if self.has_reconnected(&outcome).await? {
-            outcome = self.lease.connection()?.number(opening).await;
+            outcome = self.lease.connection()?.number(&opening).await;
         }
         self.finish_open(outcome)
     }
@@ -173,8 +172,8 @@ impl Executor for PostgresTx {
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        if let (State::NotStarted(opening), None) = (self.state, statement.changes) {
-            return self.open_and_fetch(opening, statement, visit).await;
+        if let (Some(opening), None) = (self.unsent_opening(), statement.changes) {
+            return self.open_and_fetch(&opening, statement, visit).await;
         }
         self.open().await?;
         self.lease.work = Work::Statement;
@@ -197,7 +196,7 @@ impl Executor for PostgresTx {
         if self.state != State::Open {
             return Ok(());
         }
-        if self.mode == Mode::Read {
+        if matches!(self.mode, Mode::Read | Mode::Auto) {
             self.end_without_commit("COMMIT");
             return Ok(());
         }

@@ -157,5 +157,5 @@ async fn wait_and_give_up(store: Arc<dyn RowStore>) {
     let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
     let update = update_row(tx.as_mut(), 1);
     let given_up = tokio::time::timeout(Duration::from_millis(3), update).await;
-    assert!(given_up.is_err(), "the row is locked");
+    assert!(given_up.is_err(), "the row is locked: {given_up:?}");
 }

@@ -54,6 +54,14 @@ impl Observer {
         self.count("AND wait_event_type = 'Lock'").await
     }
 
+    /// Counts the connections that have an idle transaction.
+    ///
+    /// # Panics
+    /// If the server does not respond.
+    pub async fn connections_in_transaction(&self) -> usize {
+        self.count("AND state = 'idle in transaction'").await
+    }
+
     /// Executes statements without parameters.
     ///
     /// # Errors

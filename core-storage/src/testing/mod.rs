@@ -4,8 +4,11 @@
 //! starts a temporary server on a free port of the loopback address. The server is stopped and its files are deleted
 //! when the process ends.
 
+mod background;
 pub mod cancelled;
 mod connections;
+mod patroni;
+mod pgbouncer;
 #[cfg(feature = "sqlite")]
 mod plans;
 mod proxy;
@@ -18,6 +21,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, Error, NoTls};
 
 pub use connections::Observer;
+pub use patroni::PatroniCluster;
+pub use pgbouncer::{IgnoredSettings, PgBouncer};
 #[cfg(feature = "sqlite")]
 pub use plans::{PlanDatabases, Plans};
 pub use proxy::Proxy;

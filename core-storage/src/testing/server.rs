@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
     clippy::disallowed_methods,
     reason = "binaries are looked for in PATH, as a shell does"
 )]
-fn find_binaries() -> Option<PathBuf> {
+pub(super) fn find_binaries() -> Option<PathBuf> {
     let on_path = std::env::var("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&on_path).map(|folder| folder.join("initdb"));
     // The folders of Debian, newest version first.
@@ -21,7 +21,7 @@ fn find_binaries() -> Option<PathBuf> {
         .find(|folder| folder.join("pg_ctl").exists())
 }
 
-fn output(command: &mut Command) -> Result<String, String> {
+pub(super) fn output(command: &mut Command) -> Result<String, String> {
     let what = format!("{command:?}");
     let output = command
         .output()
@@ -33,9 +33,9 @@ fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{what} failed: {stderr}"))
 }
 
-/// Returns the command prefix that runs a program as another user if this process runs as root. Postgres refuses to run
-/// as root.
-fn run_as_prefix() -> Result<Vec<String>, String> {
+/// Returns the command prefix that runs a program as another user if this process runs as root. Postgres and PgBouncer
+/// refuse to run as root.
+pub(super) fn run_as_prefix() -> Result<Vec<String>, String> {
     if output(Command::new("id").arg("-u"))? != "0" {
         return Ok(Vec::new());
     }

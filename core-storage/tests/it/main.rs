@@ -34,6 +34,10 @@ mod postgres_dropped;
 mod postgres_failover;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_notices;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_patroni;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_pgbouncer;
 #[cfg(all(feature = "conformance", feature = "postgres-tls"))]
 mod postgres_tls;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]

@@ -42,7 +42,7 @@ fn key_findings(config: &Config) -> Vec<Finding> {
             "there is no service key: every request passes unauthenticated; set AUTH_API_KEY";
         found.push(Finding::warning(subject, text));
     }
-    let is_shared = matches!(config.database, Database::Postgres(_));
+    let is_shared = matches!(config.database, Database::Postgres { .. });
     if is_shared && config.secret.is_none() {
         let text =
             "the secret is a file in the data folder; set the same CORE_SECRET on every node";

@@ -12,7 +12,7 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
     let kept = match &config.database {
         Database::Memory => "in memory, and are lost when the server ends".to_owned(),
         Database::Sqlite(path) => format!("in {}", path.display()),
-        Database::Postgres(_) => "in PostgreSQL".to_owned(),
+        Database::Postgres { .. } => "in PostgreSQL".to_owned(),
     };
     let mut text =
         format!("\nThe Platform Control API Suite is running; records are stored {kept}.\n");

@@ -167,10 +167,7 @@ impl Config {
         let secret = options.secret.as_deref();
         let at_rest = options.master_key.as_deref();
         Ok(Self {
-            database: match options.database_url.as_deref() {
-                None if options.is_gateway_only() => Database::Memory,
-                url => database(url, &options.data)?,
-            },
+            database: database(&options)?,
             secret: secret.map(thirty_two_bytes).transpose()?,
             master_key: at_rest.map(master_key).transpose()?,
             bucket,

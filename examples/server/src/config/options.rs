@@ -162,6 +162,19 @@ pub(crate) struct Options {
     /// A file that contains the database URL.
     #[arg(long, env = "DATABASE_URL_FILE", global = true)]
     pub(crate) database_url_file: Option<PathBuf>,
+    /// The URL of the Postgres database without a pooler. Set it if the database URL leads to PgBouncer or another pooler in
+    /// transaction mode. Migrations, notices between nodes and backups use this URL [default: none, the database URL leads to
+    /// the server itself].
+    #[arg(
+        long,
+        env = "DATABASE_DIRECT_URL",
+        global = true,
+        hide_env_values = true
+    )]
+    pub(crate) database_direct_url: Option<String>,
+    /// A file that contains the direct URL of the database.
+    #[arg(long, env = "DATABASE_DIRECT_URL_FILE", global = true)]
+    pub(crate) database_direct_url_file: Option<PathBuf>,
     /// The Redis server through which several nodes share rate limits and notices: `redis://user:password@host:6379/0`, or
     /// `rediss://` for TLS [default: none, each node counts in its memory].
     #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true)]

@@ -10,8 +10,9 @@ use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 11] = [
     "database_url",
+    "database_direct_url",
     "redis_url",
     "s3_secret_access_key",
     "auth_api_key",

@@ -432,6 +432,44 @@ fn the_program_that_runs_workers_is_set_or_found_and_reported() {
 }
 
 #[test]
+fn the_direct_url_of_the_database_is_checked_and_never_shown() {
+    let pooler = ["--database-url", "postgres://core:sesame@pooler/core"];
+    let direct = ["--database-direct-url", "postgres://core:sesame@db/core"];
+    let config = load(&[pooler, direct].concat()).unwrap();
+    let expected = Database::Postgres {
+        url: pooler[1].to_owned(),
+        direct_url: Some(direct[1].to_owned()),
+    };
+    assert_eq!(config.database, expected);
+    let shown = format!(
+        "{config:?} {} {:?}",
+        config.effective,
+        crate::run::builder(&config)
+    );
+    assert!(!shown.contains("sesame"), "{shown}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("url");
+    std::fs::write(&file, "postgres://core:sesame@db/core\n").unwrap();
+    let from_file = ["--database-direct-url-file", file.to_str().unwrap()];
+    let config = load(&[pooler, from_file].concat()).unwrap();
+    assert_eq!(config.database, expected);
+
+    let memory = ["--database-url", "memory:"];
+    let other = ["--database-direct-url", "mysql://sesame"];
+    for arguments in [
+        &direct[..],
+        &[memory, direct].concat(),
+        &[pooler, other].concat(),
+        &[pooler, direct, from_file].concat(),
+    ] {
+        let error = load(arguments).unwrap_err().to_string();
+        assert!(error.starts_with("database_direct_url: "), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}
+
+#[test]
 fn the_url_of_redis_is_checked_and_never_shown() {
     let url = ["--redis-url", "rediss://core:sesame@redis.example.org/1"];
     let postgres = ["--database-url", "postgres://core@localhost/core"];

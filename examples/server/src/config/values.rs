@@ -18,7 +18,12 @@ pub(crate) enum Database {
     /// A SQLite file.
     Sqlite(PathBuf),
     /// A Postgres server.
-    Postgres(String),
+    Postgres {
+        /// The URL for units of work.
+        url: String,
+        /// The URL without a pooler; `None` if `url` is that.
+        direct_url: Option<String>,
+    },
 }
 
 /// Parses 64 hexadecimal digits.
@@ -115,11 +120,29 @@ pub(super) fn redis_server(url: &str) -> Result<(), ConfigError> {
     checked.map_err(|error| option_error("redis_url", error.problem))
 }
 
-/// Parses a database URL. Without one, returns the SQLite file in the data folder.
-pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, ConfigError> {
-    match url {
-        None => Ok(Database::Sqlite(data.join("core.sqlite"))),
-        Some(url) => parse_database(url),
+/// Returns the database that stores the records: without a URL the SQLite file in the data folder.
+pub(super) fn database(options: &Options) -> Result<Database, ConfigError> {
+    let parsed = match options.database_url.as_deref() {
+        None if options.is_gateway_only() => Database::Memory,
+        None => Database::Sqlite(options.data.join("core.sqlite")),
+        Some(url) => parse_database(url)?,
+    };
+    let Some(direct_url) = &options.database_direct_url else {
+        return Ok(parsed);
+    };
+    let is_postgres = matches!(parse_database(direct_url), Ok(Database::Postgres { .. }));
+    match parsed {
+        Database::Postgres { url, .. } if is_postgres => Ok(Database::Postgres {
+            url,
+            direct_url: Some(direct_url.clone()),
+        }),
+        Database::Postgres { .. } => {
+            Err(option_error("database_direct_url", "must be postgres://.."))
+        }
+        _ => Err(option_error(
+            "database_direct_url",
+            "is only for a Postgres database: set database_url to the URL of its pooler",
+        )),
     }
 }
 
@@ -129,7 +152,10 @@ pub(crate) fn parse_database(url: &str) -> Result<Database, ConfigError> {
         return Ok(Database::Memory);
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(Database::Postgres(url.to_owned()));
+        return Ok(Database::Postgres {
+            url: url.to_owned(),
+            direct_url: None,
+        });
     }
     match url.strip_prefix("sqlite:") {
         Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
@@ -157,6 +183,7 @@ impl Options {
             cloudflare_account_id or cloudflare_account_id_file,
             cloudflare_api_base_url or cloudflare_api_base_url_file,
             database_url or database_url_file,
+            database_direct_url or database_direct_url_file,
             redis_url or redis_url_file,
             s3_access_key_id or s3_access_key_id_file,
             s3_secret_access_key or s3_secret_access_key_file,
