@@ -7,7 +7,7 @@
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode};
+use core_domain::port::{Direction, HostStatements, Mode, StatementTime};
 
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
@@ -388,6 +388,10 @@ impl RowTx for CheckedTx {
         let now = self.track_error(outcome)?;
         self.now = Some(now);
         Ok(now)
+    }
+
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        self.inner.take_slowest_statements()
     }
 
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {

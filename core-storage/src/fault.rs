@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode, PoolState};
+use core_domain::port::{Direction, HostStatements, Mode, PoolState, StatementTime};
 
 use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
@@ -289,6 +289,10 @@ impl RowTx for FaultTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.store.call()?;
         self.inner.now().await
+    }
+
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        self.inner.take_slowest_statements()
     }
 
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::iter;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode, PoolState};
+use core_domain::port::{Direction, HostStatements, Mode, PoolState, StatementTime};
 
 use crate::filter::Filter;
 use crate::join::{self, Join, VisitJoined};
@@ -304,6 +304,11 @@ pub trait RowTx: Send {
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
         let _ = statements;
         Err(no_connection())
+    }
+
+    /// Removes and returns the slowest statements so far, see [`core_domain::port::UnitOfWork::take_slowest_statements`].
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        Vec::new()
     }
 
     /// Makes all changes permanent.

@@ -13,8 +13,8 @@ use core_domain::kernel::{
     for_each_record,
 };
 use core_domain::port::{
-    Direction, HostStatements, Mode, PoolState, Repositories, Repository, Staged, Store,
-    UnitOfWork, Within,
+    Direction, HostStatements, Mode, PoolState, Repositories, Repository, Staged, StatementTime,
+    Store, UnitOfWork, Within,
 };
 
 use crate::back_off::BackOff;
@@ -553,6 +553,10 @@ impl UnitOfWork for RowUnit {
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
         self.ensure_active()?;
         self.tx.enlist(statements).await
+    }
+
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        self.tx.take_slowest_statements()
     }
 
     async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {

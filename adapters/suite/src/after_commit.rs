@@ -279,6 +279,7 @@ mod tests {
             entropy: Arc::new(SeededEntropy::new(1)),
             meter: None,
             metrics: Metrics::new(),
+            tracer: None,
         };
         let config = GatewayConfig {
             service_key: Some(core_domain::kernel::Secret::new("a-key-of-the-service")),

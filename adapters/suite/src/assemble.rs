@@ -6,8 +6,8 @@ use std::sync::Arc;
 use core_domain::gateway::Origins;
 use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
 use core_domain::port::{
-    AnnouncingStore, CommitListener, PasswordHasher, Payments, RateLimiter, SiteArchives, Store,
-    transact,
+    AnnouncingStore, CommitListener, PasswordHasher, Payments, RateLimiter, SiteArchives, SpanSink,
+    Store, transact,
 };
 use core_domain::use_case::billing::advance_job::register_kinds as register_billing;
 use core_domain::use_case::billing::clock::BillingClock;
@@ -24,6 +24,7 @@ use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::metrics::Metrics;
 use core_http::kernel::{
     App, InFlight, MetricsService, OpenStreams, Service, ServiceKey, ServiceOptions, StoreCheck,
+    Tracer,
 };
 use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, registry, stacks};
 
@@ -41,7 +42,7 @@ use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::metrics::{
     Backlog, BillingMetrics, MeteredStore, SealerMetrics, SuiteMetrics, register_pools,
-    register_process,
+    register_process, register_spans,
 };
 use crate::nodes::{Nodes, check_redis, start_receiver};
 use crate::open::OpenOptions;
@@ -55,6 +56,7 @@ use crate::sealer::Sealer;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
+use crate::traces::{check_otlp, span_sink, tracer};
 use crate::usage::{GatewayMeter, GatewayReporter, Usage};
 use crate::webhook_dispatcher::WebhookDispatcher;
 use crate::webhook_sender::webhook_sender;
@@ -99,6 +101,9 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let store = open_store(&builder, open_options, &after_commit, &metrics).await?;
     register_pools(&metrics, &store);
     register_process(&metrics);
+    let sink: Option<Arc<dyn SpanSink>> = span_sink(&builder)?;
+    register_spans(&metrics, sink.as_ref());
+    let tracer = sink.as_ref().map(|sink| tracer(&builder, sink, &secret));
     let meter = Arc::new(GatewayMeter::default());
     let provider = Provider::of(
         &builder,
@@ -128,6 +133,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         after_commit: &after_commit,
         limiter: nodes.limiter,
         metrics: metrics.clone(),
+        tracer: tracer.clone(),
     };
     let app = app(&builder, &secret, parts)?;
     let iam_config = iam_config(&builder, &secret)?;
@@ -165,6 +171,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &wake,
         worker_options,
         &metrics,
+        tracer,
     );
     let usage = Usage::new(
         Arc::clone(&store),
@@ -264,6 +271,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
             service: MetricsService::new(app),
             backlog,
         },
+        span_sink: sink,
         _temporary: folder.temporary,
     })
 }
@@ -361,6 +369,7 @@ struct AppParts<'a> {
     after_commit: &'a AfterCommit,
     limiter: Arc<dyn RateLimiter>,
     metrics: Metrics,
+    tracer: Option<Arc<Tracer>>,
 }
 
 fn app(
@@ -389,6 +398,7 @@ fn app(
         streams: OpenStreams::default(),
         store_check: StoreCheck::default(),
         metrics: parts.metrics,
+        tracer: parts.tracer,
     }))
 }
 
@@ -441,6 +451,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     check_payments(builder)?;
     check_redis(builder)?;
     check_s3(builder)?;
+    check_otlp(builder)?;
     check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)
@@ -587,6 +598,7 @@ fn gateway(
         entropy: Arc::clone(&app.entropy),
         meter: Some(Arc::<GatewayMeter>::clone(meter)),
         metrics: app.metrics.clone(),
+        tracer: app.tracer.clone(),
     };
     Ok(Gateway::new(config, ports)?)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use core_domain::kernel::{Clock, Entropy, Secret, SuiteService};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Notices, Outlet, Passkeys, PasswordHasher,
-    Payments, RateLimiter, SiteArchives, Store, TaxCalculator, WebhookSender,
+    Payments, RateLimiter, SiteArchives, SpanSink, Store, TaxCalculator, WebhookSender,
 };
 use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
@@ -49,6 +49,10 @@ pub struct SuiteBuilder {
     pub(crate) dns_resolver: Option<Arc<dyn DnsResolver>>,
     pub(crate) rate_limiter: Option<Arc<dyn RateLimiter>>,
     pub(crate) notices: Option<Arc<dyn Notices>>,
+    pub(crate) span_sink: Option<Arc<dyn SpanSink>>,
+    /// The collector that receives the traces.
+    #[cfg(feature = "otel")]
+    pub(crate) otlp: Option<core_otel::OtlpConfig>,
     /// The URL of the Redis server.
     #[cfg(feature = "redis")]
     pub(crate) redis: Option<Secret>,
@@ -104,6 +108,9 @@ impl Default for SuiteBuilder {
             dns_resolver: None,
             rate_limiter: None,
             notices: None,
+            span_sink: None,
+            #[cfg(feature = "otel")]
+            otlp: None,
             #[cfg(feature = "redis")]
             redis: None,
             secret: None,
@@ -374,6 +381,24 @@ impl SuiteBuilder {
     #[must_use]
     pub fn notices(mut self, notices: Arc<dyn Notices>) -> Self {
         self.notices = Some(notices);
+        self
+    }
+
+    /// Sets the receiver of traces: the spans of requests and jobs. The share of sampled traces is
+    /// `settings.traces.ratio`. Default: a collector set with `otlp` (feature `otel`), or else none, and no spans are
+    /// created. A host program with an OpenTelemetry pipeline gives its span processor to `ProcessorSink` (feature `otel`).
+    #[must_use]
+    pub fn span_sink(mut self, sink: Arc<dyn SpanSink>) -> Self {
+        self.span_sink = Some(sink);
+        self
+    }
+
+    /// Exports traces to an OpenTelemetry collector over OTLP (feature `otel`). The limits are in `settings.otlp`, and
+    /// replace those of the configuration. A sink set with [`SuiteBuilder::span_sink`] takes precedence.
+    #[cfg(feature = "otel")]
+    #[must_use]
+    pub fn otlp(mut self, config: core_otel::OtlpConfig) -> Self {
+        self.otlp = Some(config);
         self
     }
 

@@ -1,4 +1,5 @@
-//! Checks of the surroundings of a suite: the database, the clock, the data folder, uploads, mail and infrastructure.
+//! Checks of the surroundings of a suite: the database, the clock, the data folder, uploads, mail, infrastructure, traces
+//! and other services.
 //!
 //! [`SuiteBuilder::diagnose`] changes nothing, apart from a test object in a bucket, so it can run beside a server.
 
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Cause, Infrastructure, Mode, Store};
 use core_domain::registry::ResourceType;
+use core_http::gateway::{HttpUpstream, Upstream};
+use core_http::kernel::{empty_body, read_body};
+use http::{Request, StatusCode, Uri};
 use tokio::time::timeout;
 
 use crate::assemble::open_options;
@@ -104,6 +108,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[cfg(feature = "s3")]
 const BUCKET_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Maximum size of the response to a readiness check, in bytes.
+const MAX_READINESS_BYTES: usize = 16 * 1024;
+
 /// The owner of no object, for a question to the provider that has an empty answer.
 const NOBODY: &str = "doctor";
 
@@ -119,6 +126,7 @@ impl SuiteBuilder {
         found.extend(self.upload_finding().await);
         found.push(self.mail_finding().await);
         found.push(self.infrastructure_finding().await);
+        found.extend(self.trace_finding().await);
         found
     }
 
@@ -274,6 +282,43 @@ impl SuiteBuilder {
         None
     }
 
+    /// Sends a request without spans to the collector of traces.
+    #[cfg(feature = "otel")]
+    async fn trace_finding(&self) -> Option<Finding> {
+        let subject = "traces";
+        let mut config = crate::traces::otlp_config(self)?;
+        config.options.timeout = config.options.timeout.min(CONNECT_TIMEOUT);
+        let began = Instant::now();
+        Some(match core_otel::OtlpSink::check_collector(&config).await {
+            Ok(()) if config.is_plain() => {
+                let text = format!(
+                    "{} accepts traces, but connections to it are not encrypted; use an https endpoint",
+                    config.endpoint
+                );
+                Finding::warning(subject, text)
+            }
+            Ok(()) => {
+                let took = began.elapsed();
+                let text = format!("{} accepts traces ({took:.0?})", config.endpoint);
+                Finding::fine(subject, text)
+            }
+            Err(problem) => {
+                let text = format!(
+                    "{}: {problem}; requests go on, but traces are lost: check that the collector runs and receives OTLP \
+                     over HTTP (port 4318, not 4317), and the headers",
+                    config.endpoint
+                );
+                Finding::failure(subject, text)
+            }
+        })
+    }
+
+    #[cfg(not(feature = "otel"))]
+    #[expect(clippy::unused_async, reason = "with the feature it connects")]
+    async fn trace_finding(&self) -> Option<Finding> {
+        None
+    }
+
     async fn infrastructure_finding(&self) -> Finding {
         let subject = "infrastructure";
         match infrastructure(self, None) {
@@ -398,11 +443,57 @@ fn space_finding(_: &Path) -> Option<Finding> {
     None
 }
 
+/// Asks a service at an address such as `http://10.0.0.2:8081` whether it is ready, and returns a finding with what to do.
+/// `name` is the name of the service.
+pub async fn check_service(name: &str, url: &str) -> Finding {
+    let subject = "services";
+    let upstream = match HttpUpstream::new(url) {
+        Ok(upstream) => upstream,
+        Err(error) => return Finding::failure(subject, format!("{name}: {}", error.problem)),
+    };
+    let mut request = Request::new(empty_body());
+    *request.uri_mut() = Uri::from_static("/readyz");
+    let began = Instant::now();
+    let response = match timeout(CONNECT_TIMEOUT, upstream.send(request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => {
+            let text = format!("{name} at {url}: {error}; start it, or correct its URL");
+            return Finding::failure(subject, text);
+        }
+        Err(_) => {
+            let text = format!(
+                "{name} at {url} accepts connections, but does not respond; look at its log, or correct its URL"
+            );
+            return Finding::failure(subject, text);
+        }
+    };
+    let status = response.status();
+    let took = began.elapsed();
+    let body = read_body(response.into_body(), MAX_READINESS_BYTES).await;
+    let body: serde_json::Value = body
+        .ok()
+        .and_then(|body| serde_json::from_slice(&body).ok())
+        .unwrap_or_default();
+    if status.is_success() && body["service"] == name {
+        return Finding::fine(subject, format!("{name} is ready ({took:.0?})"));
+    }
+    let reason = match (status, body["status"].as_str()) {
+        (StatusCode::SERVICE_UNAVAILABLE, Some("stopping")) => "is stopping; wait for its restart",
+        (StatusCode::SERVICE_UNAVAILABLE, Some("degraded")) => {
+            "has no database; run doctor on its machine"
+        }
+        (StatusCode::SERVICE_UNAVAILABLE, _) => "is not ready; look at its log",
+        _ => "is not this service; correct its URL",
+    };
+    Finding::failure(subject, format!("{name} at {url} {reason} ({status})"))
+}
+
 /// Connects to `host:port`, and returns how long it took.
 ///
 /// # Errors
 /// The reason why there is no connection, as text.
-pub async fn connect(address: &str) -> Result<Duration, String> {
+#[cfg(feature = "smtp")]
+async fn connect(address: &str) -> Result<Duration, String> {
     let began = Instant::now();
     let connected = tokio::net::TcpStream::connect(address);
     match timeout(CONNECT_TIMEOUT, connected).await {

@@ -19,7 +19,7 @@
 //! Implement the port (`core_domain::port`) and set it on the builder: [`SuiteBuilder::store`],
 //! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`],
 //! [`SuiteBuilder::mailer`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`],
-//! [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::rate_limiter`], [`SuiteBuilder::notices`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::rate_limiter`], [`SuiteBuilder::notices`], [`SuiteBuilder::span_sink`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. The ports and services are
 //! connected in `assemble.rs`.
 //!
@@ -34,6 +34,7 @@
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
 //! | `stripe` | the payment provider that charges invoices in a Stripe account |
+//! | `otel` | exporting traces to an OpenTelemetry collector, or to a pipeline of the host program |
 //! | `redis` | sharing rate limits and notices between nodes through a Redis server |
 //! | `s3` | storing uploads in a bucket of an S3-compatible object store, which nodes share |
 //! | `docs` | the API reference at `/docs`, in the gateway and in every service; 2 MB of files |
@@ -115,6 +116,7 @@ mod suite;
 mod suspension_cache;
 mod sweep_options;
 mod sweeper;
+mod traces;
 pub mod units;
 mod uploads;
 mod usage;
@@ -134,9 +136,10 @@ pub use core_cloudflare::{API_BASE_URL as CLOUDFLARE_API, CloudflareAccount, Clo
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
-    Origins, RateClass, RateKind, RatePlan, RatePolicy, TrustedProxies,
+    Origins, RateClass, RateKind, RatePlan, RatePolicy, SpanId, TraceId, TrustedProxies,
 };
 pub use core_domain::kernel::{Clock, Secret, SuiteService};
+pub use core_domain::port::{AttributeValue, Span, SpanCounts, SpanKind, SpanSink};
 pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 pub use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
@@ -152,6 +155,8 @@ pub use core_local::run_worker_host;
 pub use core_local::{
     BindingLimits, LogOptions, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
 };
+#[cfg(feature = "otel")]
+pub use core_otel::{OtlpConfig, OtlpOptions, ProcessorSink, opentelemetry_sdk};
 #[cfg(feature = "redis")]
 pub use core_redis::{RedisConfig, RedisOptions};
 #[cfg(feature = "s3")]
@@ -182,6 +187,7 @@ pub use settings::Settings;
 pub use site_options::SiteOptions;
 pub use suite::Suite;
 pub use sweep_options::SweepOptions;
+pub use traces::TraceOptions;
 pub use usage::Usage;
 pub use webhook_options::WebhookOptions;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

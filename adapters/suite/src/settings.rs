@@ -22,6 +22,7 @@ use crate::outbox_options::OutboxOptions;
 #[cfg(feature = "local")]
 use crate::site_options::SiteOptions;
 use crate::sweep_options::SweepOptions;
+use crate::traces::TraceOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
@@ -68,6 +69,11 @@ pub struct Settings {
     pub history: HistoryOptions,
     /// The interval at which gauges are refreshed, and the duration from which units of work are logged as slow.
     pub metrics: MetricsOptions,
+    /// Which traces are sampled.
+    pub traces: TraceOptions,
+    /// Limits of the exporter of traces (feature `otel`).
+    #[cfg(feature = "otel")]
+    pub otlp: core_otel::OtlpOptions,
     /// Options of the Cloudflare provider (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
@@ -110,10 +116,13 @@ impl Settings {
         self.history.check()?;
         self.migrations.check()?;
         self.metrics.check()?;
+        self.traces.check()?;
         self.worker.check()?;
         self.billing.check()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
+        #[cfg(feature = "otel")]
+        self.otlp.check().map_err(crate::traces::refused_by_otel)?;
         #[cfg(feature = "redis")]
         self.redis.check().map_err(refused_by_redis)?;
         #[cfg(feature = "s3")]

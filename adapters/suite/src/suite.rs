@@ -1,5 +1,8 @@
 //! A built suite.
 
+use std::sync::Arc;
+
+use core_domain::port::SpanSink;
 use core_http::gateway::Gateway;
 use core_http::kernel::Service;
 #[cfg(feature = "local")]
@@ -49,6 +52,8 @@ pub struct Suite {
     pub(crate) notices: Option<BackgroundTask>,
     pub(crate) metrics: SuiteMetrics,
     pub(crate) backlog: BackgroundTask,
+    /// Receives the spans; `None` if no traces are exported.
+    pub(crate) span_sink: Option<Arc<dyn SpanSink>>,
     /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -180,6 +185,10 @@ impl Suite {
         #[cfg(feature = "local")]
         if let Some(local) = self.local {
             local.stop_workers().await;
+        }
+        // Nothing creates spans any more.
+        if let Some(sink) = self.span_sink {
+            sink.flush().await;
         }
     }
 }

@@ -9,6 +9,7 @@ mod page;
 mod path;
 mod rate;
 mod route;
+mod sampling;
 mod trace;
 
 pub use address::{TrustedProxies, client_address, client_network};
@@ -20,4 +21,5 @@ pub use rate::{
     PolicyError, RateClass, RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage, Windows,
 };
 pub use route::{Destination, Route, find_route, is_at_or_below, strip_segment_prefix};
-pub use trace::{TraceContext, is_request_id};
+pub use sampling::Sampling;
+pub use trace::{SpanId, TraceContext, TraceId, is_request_id};

@@ -1,6 +1,8 @@
 //! The trace of a request (W3C trace context), and the check of request ids.
 
-use crate::kernel::{Entropy, push_hex};
+use std::fmt;
+
+use crate::kernel::{Entropy, hex, push_hex};
 
 /// The position of the trace id in a `traceparent`.
 const TRACE_ID: std::ops::Range<usize> = 3..35;
@@ -8,67 +10,192 @@ const TRACE_ID: std::ops::Range<usize> = 3..35;
 /// The position of the span id in a `traceparent`.
 const SPAN_ID: std::ops::Range<usize> = 36..52;
 
-/// The trace that a request belongs to, and the gateway's span in it.
+/// The position of the flags in a `traceparent`.
+const FLAGS: std::ops::Range<usize> = 53..55;
+
+/// The bit of the flags that says whether the trace is sampled.
+const SAMPLED: u8 = 1;
+
+/// The id of a trace: 16 bytes that are not all zero. Its text is 32 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TraceId([u8; 16]);
+
+/// The id of a span: 8 bytes that are not all zero. Its text is 16 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpanId([u8; 8]);
+
+/// Parses an id of `BYTES` bytes: lower-case hexadecimal digits that are not all zero.
+fn parse_id<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let digits = text.as_bytes();
+    if digits.len() != 2 * BYTES {
+        return None;
+    }
+    let mut id = [0; BYTES];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    id.iter().any(|byte| *byte != 0).then_some(id)
+}
+
+/// Creates a random id that is not all zero.
+fn random_id<const BYTES: usize>(entropy: &dyn Entropy) -> [u8; BYTES] {
+    let mut id = [0; BYTES];
+    entropy.fill(&mut id);
+    if id.iter().all(|byte| *byte == 0) {
+        id[0] = 1;
+    }
+    id
+}
+
+impl TraceId {
+    /// Parses the text of an id. Returns `None` if it is malformed or all zero.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_id(text).map(Self)
+    }
+
+    /// Creates a random id.
+    #[must_use]
+    pub fn generate(entropy: &dyn Entropy) -> Self {
+        Self(random_id(entropy))
+    }
+
+    /// Returns the bytes of the id.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl SpanId {
+    /// Parses the text of an id. Returns `None` if it is malformed or all zero.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_id(text).map(Self)
+    }
+
+    /// Creates a random id.
+    #[must_use]
+    pub fn generate(entropy: &dyn Entropy) -> Self {
+        Self(random_id(entropy))
+    }
+
+    /// Returns the bytes of the id.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 8] {
+        self.0
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+/// The parsed `traceparent` of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Traceparent {
+    trace_id: TraceId,
+    parent_id: SpanId,
+    is_sampled: bool,
+}
+
+impl Traceparent {
+    /// Parses a `traceparent` of version 00. Returns `None` if it is malformed.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let (version, trace_id, parent_id, flags) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let is_complete = parts.next().is_none() && version == "00" && flags.len() == 2;
+        let digits = flags.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let flags = u8::from_str_radix(flags, 16).ok().filter(|_| digits)?;
+        is_complete.then_some(Self {
+            trace_id: TraceId::parse(trace_id)?,
+            parent_id: SpanId::parse(parent_id)?,
+            is_sampled: flags & SAMPLED != 0,
+        })
+    }
+}
+
+/// The trace that a request belongs to, and the span of this process in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// The `traceparent` for the upstream. It contains the trace id and the span id.
     traceparent: String,
+    trace_id: TraceId,
+    span_id: SpanId,
+    parent_id: Option<SpanId>,
+    is_parent_sampled: Option<bool>,
     /// Whether the client started the trace. The client's `tracestate` is forwarded only in this case.
     pub is_continued: bool,
 }
 
-/// Returns whether the text is an id of this length: lower-case hexadecimal digits that are not all zero.
-fn is_id(text: &str, length: usize) -> bool {
-    text.len() == length
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        && text.bytes().any(|b| b != b'0')
-}
-
-/// Returns the trace id of a `traceparent` of version 00. `None` if it is malformed.
-fn parse(traceparent: &str) -> Option<&str> {
-    let mut parts = traceparent.split('-');
-    let (version, trace_id, parent_id, flags) =
-        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let flags_fine = flags.len() == 2 && flags.bytes().all(|b| b.is_ascii_hexdigit());
-    let fine = parts.next().is_none()
-        && version == "00"
-        && is_id(trace_id, 32)
-        && is_id(parent_id, 16)
-        && flags_fine;
-    fine.then_some(trace_id)
-}
-
-/// Appends a random id of `BYTES` bytes in hexadecimal. It is never all zero.
-fn push_random_id<const BYTES: usize>(text: &mut String, entropy: &dyn Entropy) {
-    let mut id = [0_u8; BYTES];
-    entropy.fill(&mut id);
-    if id.iter().all(|b| *b == 0) {
-        id[0] = 1;
-    }
-    push_hex(text, &id);
-}
-
 impl TraceContext {
     /// Continues the trace of a client's `traceparent`, or starts a new one if it is missing or malformed. The trace is
-    /// always sampled: the client's flag neither forces nor suppresses tracing.
+    /// sampled, unless [`Self::with_sampling`] changes that: the client's flag neither forces nor suppresses tracing.
     #[must_use]
     pub fn begin(traceparent: Option<&str>, entropy: &dyn Entropy) -> Self {
-        let continued = traceparent.and_then(parse);
-        let mut text = String::with_capacity(SPAN_ID.end + 3);
-        text.push_str("00-");
-        match continued {
-            Some(trace_id) => text.push_str(trace_id),
-            None => push_random_id::<16>(&mut text, entropy),
+        let continued = traceparent.and_then(Traceparent::parse);
+        let trace_id = match continued {
+            Some(parent) => parent.trace_id,
+            None => TraceId::generate(entropy),
+        };
+        let context = Self::new(trace_id, SpanId::generate(entropy));
+        Self {
+            parent_id: continued.map(|parent| parent.parent_id),
+            is_parent_sampled: continued.map(|parent| parent.is_sampled),
+            is_continued: continued.is_some(),
+            ..context
         }
+    }
+
+    /// Creates the context of a sampled span without a parent.
+    #[must_use]
+    pub fn new(trace_id: TraceId, span_id: SpanId) -> Self {
+        let mut text = String::with_capacity(FLAGS.end);
+        text.push_str("00-");
+        push_hex(&mut text, &trace_id.0);
         text.push('-');
-        push_random_id::<8>(&mut text, entropy);
+        push_hex(&mut text, &span_id.0);
         text.push_str("-01");
         Self {
             traceparent: text,
-            is_continued: continued.is_some(),
+            trace_id,
+            span_id,
+            parent_id: None,
+            is_parent_sampled: None,
+            is_continued: false,
         }
+    }
+
+    /// Creates the context of a span whose parent is the span of this context.
+    #[must_use]
+    pub fn child(&self, entropy: &dyn Entropy) -> Self {
+        let child = Self::new(self.trace_id, SpanId::generate(entropy));
+        Self {
+            parent_id: Some(self.span_id),
+            ..child.with_sampling(self.is_sampled())
+        }
+    }
+
+    /// Sets whether the trace is sampled.
+    #[must_use]
+    pub fn with_sampling(mut self, is_sampled: bool) -> Self {
+        let flags = if is_sampled { "01" } else { "00" };
+        self.traceparent.replace_range(FLAGS, flags);
+        self
     }
 
     /// Returns the `traceparent` for the upstream, which has 55 characters.
@@ -83,11 +210,41 @@ impl TraceContext {
         &self.traceparent[TRACE_ID]
     }
 
-    /// Returns the id of the gateway's span, which is the parent of the upstream's spans: 16 lower-case hexadecimal
-    /// digits, never all zero.
+    /// Returns the id of the span of this process, which is the parent of the upstream's spans: 16 lower-case
+    /// hexadecimal digits, never all zero.
     #[must_use]
     pub fn span_id(&self) -> &str {
         &self.traceparent[SPAN_ID]
+    }
+
+    /// Returns the id of the trace as bytes.
+    #[must_use]
+    pub const fn trace(&self) -> TraceId {
+        self.trace_id
+    }
+
+    /// Returns the id of the span of this process as bytes.
+    #[must_use]
+    pub const fn span(&self) -> SpanId {
+        self.span_id
+    }
+
+    /// Returns the id of the parent span; `None` if this span starts the trace.
+    #[must_use]
+    pub const fn parent(&self) -> Option<SpanId> {
+        self.parent_id
+    }
+
+    /// Returns whether the `traceparent` of the client says that the trace is sampled; `None` if there is no valid one.
+    #[must_use]
+    pub const fn is_parent_sampled(&self) -> Option<bool> {
+        self.is_parent_sampled
+    }
+
+    /// Returns whether the trace is sampled.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.traceparent.ends_with("-01")
     }
 }
 
@@ -161,7 +318,30 @@ mod tests {
     #[test]
     fn random_ids_are_never_all_zero() {
         let context = TraceContext::begin(None, &Zeros);
-        assert_eq!(parse(context.traceparent()), Some(context.trace_id()));
+        let sent = Traceparent::parse(context.traceparent()).unwrap();
+        assert_eq!(sent.trace_id.to_string(), context.trace_id());
+    }
+
+    #[test]
+    fn a_child_has_the_trace_and_the_flag_of_its_parent() {
+        let parent = begin(&format!("00-{TRACE}-00f067aa0ba902b7-01")).with_sampling(false);
+        assert_eq!(parent.parent(), SpanId::parse("00f067aa0ba902b7"));
+        let child = parent.child(&SeededEntropy::new(2));
+        assert_eq!(child.trace_id(), TRACE);
+        assert_eq!(child.parent(), Some(parent.span()));
+        assert!(child.span() != parent.span() && !child.is_sampled());
+        assert!(child.traceparent().ends_with("-00"));
+    }
+
+    #[test]
+    fn the_flag_of_the_client_is_only_reported() {
+        for (flags, expected) in [("00", false), ("01", true), ("02", false), ("ff", true)] {
+            let context = begin(&format!("00-{TRACE}-00f067aa0ba902b7-{flags}"));
+            assert_eq!(context.is_parent_sampled(), Some(expected), "{flags}");
+            assert!(context.is_sampled());
+        }
+        let context = begin("00-zz");
+        assert_eq!(context.is_parent_sampled(), None);
     }
 
     proptest! {
@@ -169,7 +349,8 @@ mod tests {
         fn line_08_the_traceparent_for_the_upstream_is_always_valid(text in ".{0,60}", seed in any::<u64>()) {
             let context = TraceContext::begin(Some(&text), &SeededEntropy::new(seed));
             let sent = context.traceparent();
-            prop_assert_eq!(parse(sent), Some(context.trace_id()));
+            let parsed = Traceparent::parse(sent).map(|parsed| parsed.trace_id.to_string());
+            prop_assert_eq!(parsed.as_deref(), Some(context.trace_id()));
         }
     }
 

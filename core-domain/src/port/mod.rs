@@ -17,6 +17,8 @@ mod passkeys;
 mod password;
 mod payments;
 mod rate_limiter;
+mod span_sink;
+mod statement_times;
 mod store;
 mod tax_calculator;
 mod traffic_meter;
@@ -70,6 +72,8 @@ pub use payments::{
     ProviderSetupIntent, PushedInvoice, PushedLine, WebhookError,
 };
 pub use rate_limiter::{RateLimiter, RateLimiterError};
+pub use span_sink::{AttributeValue, Span, SpanCounts, SpanKind, SpanSink};
+pub use statement_times::{SlowestStatements, StatementTime};
 pub use store::{
     Direction, Env, HostStatements, Mode, Persisted, PoolState, Repositories, Repository, Staged,
     Store, UnitOfWork, Within, Work, transact, transact_if, transact_in,

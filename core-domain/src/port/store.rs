@@ -15,6 +15,7 @@ use async_trait::async_trait;
 
 use super::caller_contexts::ApiKeyContexts;
 use super::caller_contexts::SessionContexts;
+use super::statement_times::StatementTime;
 use crate::access::RecordKey;
 use crate::kernel::{
     Bounded, Effects, Error, Page, PageQuery, PlatformId, Record, Result, StoreError, Stored,
@@ -381,6 +382,12 @@ pub trait UnitOfWork: Send {
         Err(StoreError::backend(
             "this store has no connection that the host program can use",
         ))
+    }
+
+    /// Removes and returns the slowest statements of the unit so far, the slowest first. At most five. A store without
+    /// statements returns none.
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        Vec::new()
     }
 
     /// Stores all changes permanently and returns the effects of the unit.

@@ -12,6 +12,7 @@ mod memory_dns;
 mod memory_infrastructure;
 mod memory_logs;
 mod memory_site;
+mod memory_spans;
 pub mod payments_suite;
 mod seeds;
 
@@ -31,6 +32,7 @@ pub use memory_blobs::MemoryBlobs;
 pub use memory_dns::MemoryDns;
 pub use memory_infrastructure::MemoryInfrastructure;
 pub use memory_site::MemorySite;
+pub use memory_spans::MemorySpans;
 pub use seeds::{cases, seeds};
 
 pub use crate::access::RecordKey;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use core_domain::gateway::{Destination, PathError, TraceContext, TrustedProxies, find_route};
 use core_domain::kernel::{Caller, Clock, Entropy, SuiteService};
-use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
@@ -14,9 +14,6 @@ use crate::kernel::Body;
 use crate::kernel::request::client::{client_address_of, request_id_in};
 use crate::kernel::request::header_lines::single_text;
 use crate::kernel::request::header_names;
-
-/// The W3C trace context header that identifies the trace.
-pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The response to a request, or the reason for its refusal.
 pub(crate) type Outcome = Result<Response<Body>, Refusal>;
@@ -62,7 +59,7 @@ impl Exchange {
             from_proxy: peer_ip.is_some_and(|ip| trusted.contains(ip)),
             client: peer_ip.map(|ip| client_address_of(ip, headers, trusted)),
             destination: find_route(request.uri().path()),
-            trace: TraceContext::begin(single_text(headers, &TRACEPARENT), entropy),
+            trace: TraceContext::begin(single_text(headers, &header_names::TRACEPARENT), entropy),
             request_id: request_id_in(headers, &[&header_names::REQUEST_ID], clock, entropy),
             caller: None,
             upstream_time: OnceLock::new(),

@@ -27,7 +27,9 @@ use super::upstream_metrics::{InFlightRequest, UpstreamMetrics};
 use super::vouching::{UpstreamCredential, error};
 use crate::kernel::metrics::Metrics;
 use crate::kernel::request::header_names;
-use crate::kernel::{Body, ClientIp, empty_body};
+use crate::kernel::{
+    Body, ClientIp, OpenSpan, empty_body, own_value, shown_method, start_client_span,
+};
 
 /// Maximum time for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,6 +40,9 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// Maximum number of idle connections in the pool.
 const MAX_IDLE_CONNECTIONS: usize = 128;
+
+/// The port of an `http` address that names none.
+const DEFAULT_PORT: u16 = 80;
 
 /// Default of [`HttpUpstream::with_max_in_flight`].
 const DEFAULT_MAX_IN_FLIGHT: usize = 1_024;
@@ -179,17 +184,41 @@ impl HttpUpstream {
         self.send_prepared(request).await
     }
 
-    /// Sends a request whose headers are complete.
+    /// Sends a request whose headers are complete, apart from the trace: the upstream continues a span of this request.
     async fn send_prepared(
         &self,
         mut request: Request<Body>,
     ) -> Result<Response<Body>, UpstreamError> {
+        let mut span = self.start_span(&mut request);
         let permit = self.admit()?;
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
-        let mut response = self.exchange(request).await?;
+        let outcome = self.exchange(request).await;
+        end_span(span.take(), &outcome);
+        let mut response = outcome?;
         self.take_notices(response.headers_mut());
         Ok(response.map(|body| Body::new(GuardedBody::new(body, permit))))
+    }
+
+    /// Starts the span of a request, and makes it the parent of the spans of the upstream. Returns `None` if the trace is
+    /// not sampled. Without a trace the headers stay unchanged.
+    fn start_span(&self, request: &mut Request<Body>) -> Option<OpenSpan> {
+        let method = shown_method(request.method()).to_owned();
+        let (context, span) = start_client_span(&method)?;
+        let lines = [
+            (&header_names::TRACE_ID, context.trace_id()),
+            (&header_names::TRACEPARENT, context.traceparent()),
+        ];
+        for (name, text) in lines {
+            let value = own_value(text.to_owned());
+            request.headers_mut().insert(name.clone(), value);
+        }
+        let mut span = span?;
+        span.add("http.request.method", method);
+        span.add("server.address", self.authority.host());
+        let port = self.authority.port_u16().unwrap_or(DEFAULT_PORT);
+        span.add("server.port", i64::from(port));
+        Some(span)
     }
 
     /// Removes the notices from the headers of a response, and passes them on.
@@ -344,6 +373,26 @@ impl HttpUpstream {
         } else {
             tracing::info!(%upstream, "the service can be reached again");
         }
+    }
+}
+
+/// Ends the span of a request that was sent.
+fn end_span(span: Option<OpenSpan>, outcome: &Result<Response<Body>, UpstreamError>) {
+    let Some(mut span) = span else {
+        return;
+    };
+    span.finish();
+    match outcome {
+        Ok(response) => {
+            let status = response.status();
+            span.add("http.response.status_code", i64::from(status.as_u16()));
+            if status.is_server_error() {
+                span.set_error(status.as_str());
+            }
+        }
+        Err(UpstreamError::Broken(_)) => span.set_error("broken"),
+        Err(UpstreamError::Timeout(_)) => span.set_error("timeout"),
+        Err(UpstreamError::Unavailable(_)) => span.set_error("unavailable"),
     }
 }
 

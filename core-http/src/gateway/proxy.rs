@@ -11,7 +11,7 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, St
 use http_body::Body as _;
 
 use super::config::Settings;
-use super::exchange::{Exchange, Outcome, TRACEPARENT};
+use super::exchange::{Exchange, Outcome};
 use super::guarded_body::GuardedBody;
 use super::headers::{clean_response, is_forwarding_header, remove_if};
 use super::identity::Identity;
@@ -312,7 +312,10 @@ fn own_headers(headers: &mut HeaderMap, exchange: &Exchange) {
             &header_names::TRACE_ID,
             own_value(trace.trace_id().to_owned()),
         ),
-        (&TRACEPARENT, own_value(trace.traceparent().to_owned())),
+        (
+            &header_names::TRACEPARENT,
+            own_value(trace.traceparent().to_owned()),
+        ),
     ];
     for (name, value) in values {
         headers.insert(name.clone(), value);

@@ -18,6 +18,9 @@ pub struct RouteClass<'r> {
     /// The name of the route, unique within its service. Requests to a strict route are counted together, whatever the
     /// parameters in their paths.
     pub endpoint: &'r str,
+    /// The path with its parameters, such as `/platforms/{platformId}`; `None` if the route has none. It becomes the
+    /// `http.route` of spans.
+    pub template: Option<&'r str>,
 }
 
 /// The routes of a service.
@@ -34,11 +37,13 @@ impl RouteClasses for Service {
             return Some(RouteClass {
                 class: endpoint.rate_class(),
                 endpoint: endpoint.operation(),
+                template: Some(endpoint.path()),
             });
         }
         Self::is_built_in(method, &route.forwarded_path).then_some(RouteClass {
             class: RateClass::Default,
             endpoint: "built-in",
+            template: None,
         })
     }
 }
@@ -140,6 +145,7 @@ impl RouteClasses for RouteTable {
         Some(RouteClass {
             class: *class,
             endpoint: &listed.path,
+            template: Some(&listed.path),
         })
     }
 }

@@ -24,7 +24,7 @@ use super::upstream_metrics::UpstreamMetrics;
 use super::usage_meter::UsageMeter;
 use crate::kernel::admission::rate_limit::RateLimits;
 use crate::kernel::metrics::Metrics;
-use crate::kernel::{Body, BoxError};
+use crate::kernel::{Body, BoxError, Tracer};
 
 /// The ports that a gateway needs.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Ports {
     pub meter: Option<Arc<dyn UsageMeter>>,
     /// The metrics of the suite. Share them with the services of the same process.
     pub metrics: Metrics,
+    /// Creates the spans of requests. `None` if no traces are exported.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// The gateway: a service that accepts any request body and never fails. Clones share all state.
@@ -82,6 +84,7 @@ impl Gateway {
             clock: ports.clock,
             entropy: ports.entropy,
             meter: ports.meter,
+            tracer: ports.tracer,
             metrics: Arc::new(GatewayMetrics::new(&ports.metrics)),
             sessions: Arc::new(sessions),
             proxy: Proxy {

@@ -65,6 +65,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         streams: OpenStreams::default(),
         store_check: StoreCheck::default(),
         metrics: Metrics::new(),
+        tracer: None,
     }
 }
 

@@ -14,6 +14,7 @@ use futures_util::TryStreamExt;
 use futures_util::future::join;
 use tokio::task::unconstrained;
 use tokio::time::timeout;
+use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, RowStream, SimpleQueryMessage};
 
 use super::connect::{Io, connect};
@@ -49,6 +50,8 @@ pub(super) struct Connection {
     answer_timeout: Option<Duration>,
     /// The payloads of notifications that arrived before a reply.
     notifications: VecDeque<String>,
+    /// Whether the server has sent a warning since the commit began.
+    has_warning: bool,
 }
 
 /// The statements that the server has prepared, by the address of their text. The map holds each text, so no other text
@@ -88,6 +91,7 @@ struct Driver<'c> {
     io: &'c mut Io,
     answer_timeout: Option<Duration>,
     notifications: &'c mut VecDeque<String>,
+    has_warning: &'c mut bool,
 }
 
 impl Driver<'_> {
@@ -97,6 +101,7 @@ impl Driver<'_> {
             io,
             answer_timeout,
             notifications,
+            has_warning,
         } = self;
         let mut work = pin!(work);
         let driven = poll_fn(|cx| {
@@ -108,7 +113,9 @@ impl Driver<'_> {
                     Poll::Ready(Some(Ok(AsyncMessage::Notification(notification)))) => {
                         notifications.push_back(notification.payload().to_owned());
                     }
-                    // A notice from the server.
+                    Poll::Ready(Some(Ok(AsyncMessage::Notice(notice)))) => {
+                        *has_warning |= notice.parsed_severity() == Some(Severity::Warning);
+                    }
                     Poll::Ready(Some(Ok(_))) => {}
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
                     Poll::Ready(None) => return Poll::Ready(Err(RunError::Closed)),
@@ -196,15 +203,14 @@ async fn fetch(
 async fn execute_and_commit(
     client: &Client,
     execute: impl Future<Output = Result<u64, RunError>>,
-    commit: &str,
 ) -> Result<(), RunError> {
     let mut execute = pin!(execute);
     let sent = poll_fn(|cx| Poll::Ready(execute.as_mut().poll(cx))).await;
     if let Poll::Ready(ended) = sent {
         ended?;
-        return Ok(client.batch_execute(commit).await?);
+        return Ok(client.batch_execute("COMMIT").await?);
     }
-    let (executed, committed) = join(execute, client.batch_execute(commit)).await;
+    let (executed, committed) = join(execute, client.batch_execute("COMMIT")).await;
     executed?;
     Ok(committed?)
 }
@@ -223,6 +229,7 @@ impl Connection {
             tls: Tls::clone(&options.tls),
             answer_timeout: options.answer_timeout,
             notifications: VecDeque::new(),
+            has_warning: false,
         })
     }
 
@@ -231,6 +238,7 @@ impl Connection {
             io: &mut self.io,
             answer_timeout: self.answer_timeout,
             notifications: &mut self.notifications,
+            has_warning: &mut self.has_warning,
         };
         (driver, &self.client, &mut self.prepared)
     }
@@ -251,6 +259,23 @@ impl Connection {
         driver
             .run(async { Ok(client.batch_execute(text).await?) })
             .await
+    }
+
+    /// Commits the transaction.
+    pub(super) async fn commit(&mut self) -> Result<(), RunError> {
+        self.has_warning = false;
+        self.batch("COMMIT").await?;
+        self.check_replicated()
+    }
+
+    /// Fails if the server warned during the commit: the wait for a synchronous standby was cancelled or timed out. The
+    /// server then reports success, although a failover can lose the transaction.
+    fn check_replicated(&self) -> Result<(), RunError> {
+        if self.has_warning {
+            let error = StoreError::commit_unknown("no standby confirmed the commit in time");
+            return Err(RunError::Visit(error));
+        }
+        Ok(())
     }
 
     /// Runs constant SQL. Returns the number in its last row, if any.
@@ -327,20 +352,21 @@ impl Connection {
     pub(super) async fn execute_and_commit(
         &mut self,
         statement: &Statement<'_>,
-        commit: &str,
     ) -> Result<(), RunError> {
+        self.has_warning = false;
         let (driver, client, prepared) = self.parts();
         let both = async {
             if prepared.is_pooled {
                 let execute = execute_unprepared(client, statement);
-                return execute_and_commit(client, execute, commit).await;
+                return execute_and_commit(client, execute).await;
             }
             let known = prepared.of(client, statement).await?;
             let binds = statement.binds.iter().map(Parameter);
             let execute = async { Ok(client.execute_raw(&known, binds).await?) };
-            execute_and_commit(client, execute, commit).await
+            execute_and_commit(client, execute).await
         };
-        driver.run(both).await
+        driver.run(both).await?;
+        self.check_replicated()
     }
 
     /// Ends an abandoned statement and its transaction. Returns whether the connection can be reused. A statement that
@@ -483,7 +509,7 @@ mod tests {
         let insert = client.prepare("INSERT INTO things VALUES ($1)");
         let insert = insert.await.unwrap();
         let execute = async { Ok(client.execute_raw(&insert, [Unencodable]).await?) };
-        let failed = execute_and_commit(&client, execute, "COMMIT").await;
+        let failed = execute_and_commit(&client, execute).await;
         assert!(failed.is_err());
         // A commit, if one had been sent, would have run before this statement.
         client.batch_execute("SELECT 1").await.unwrap();

@@ -201,7 +201,7 @@ impl Executor for PostgresTx {
             return Ok(());
         }
         self.lease.work = Work::Commit;
-        let outcome = self.lease.connection()?.batch("COMMIT").await;
+        let outcome = self.lease.connection()?.commit().await;
         self.finish_commit(outcome)
     }
 
@@ -213,7 +213,7 @@ impl Executor for PostgresTx {
         self.finish_statement(prepared)?;
         self.lease.work = Work::Commit;
         let connection = self.lease.connection()?;
-        let outcome = connection.execute_and_commit(statement, "COMMIT").await;
+        let outcome = connection.execute_and_commit(statement).await;
         self.finish_commit(outcome)
     }
 

@@ -1,10 +1,11 @@
 //! A unit of work on any executor.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements};
+use core_domain::port::{Direction, HostStatements, SlowestStatements, StatementTime};
 
 use super::append::AppendQueue;
 use super::dialect::Dialect;
@@ -26,6 +27,7 @@ pub struct SqlTx<E> {
     pub(super) appended: AppendQueue,
     texts: Arc<StatementCache>,
     clock: Option<Arc<dyn Clock>>,
+    slowest: SlowestStatements,
 }
 
 impl<E> std::fmt::Debug for SqlTx<E> {
@@ -70,6 +72,7 @@ impl<E: Executor> SqlTx<E> {
             appended: AppendQueue::default(),
             texts,
             clock,
+            slowest: SlowestStatements::default(),
         }
     }
 
@@ -98,7 +101,10 @@ impl<E: Executor> SqlTx<E> {
         write: impl Fn(&mut StatementWriter<'q>) + Send,
     ) -> Result<u64, StoreError> {
         let statement = self.statement(&[], Some(change), cost, write);
-        self.executor.execute(&statement).await
+        let began = Instant::now();
+        let outcome = self.executor.execute(&statement).await;
+        self.slowest.record(&statement.text, began.elapsed());
+        outcome
     }
 
     /// Runs a query and passes its rows to the visitor.
@@ -110,7 +116,7 @@ impl<E: Executor> SqlTx<E> {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let statement = self.statement(columns, None, cost, write);
-        self.executor.fetch(&statement, visit).await
+        self.fetch_measured(&statement, visit).await
     }
 
     /// Runs a change of the table that returns rows, and passes them to the visitor.
@@ -122,7 +128,19 @@ impl<E: Executor> SqlTx<E> {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let statement = self.statement(columns, Some(Change::of(table)), Cost::Unbounded, write);
-        self.executor.fetch(&statement, visit).await
+        self.fetch_measured(&statement, visit).await
+    }
+
+    /// Runs a statement that returns rows, and records its duration.
+    async fn fetch_measured(
+        &mut self,
+        statement: &Statement<'_>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let outcome = self.executor.fetch(statement, visit).await;
+        self.slowest.record(&statement.text, began.elapsed());
+        outcome
     }
 
     /// Runs a query that returns one number.
@@ -385,6 +403,10 @@ impl<E: Executor> RowTx for SqlTx<E> {
         // The host program must see the rows that this unit has added.
         self.flush().await?;
         self.executor.enlist(statements).await
+    }
+
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        self.slowest.take()
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

@@ -120,10 +120,18 @@ impl DedicatedPostgres {
     /// # Panics
     /// If the server does not start.
     pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts the server with these settings, for example `work_mem=1MB`.
+    ///
+    /// # Panics
+    /// If the server does not start.
+    pub async fn start_with(settings: &'static [&'static str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("own-{}", COUNT.fetch_add(1, Ordering::SeqCst));
         let of_name = name.clone();
-        let url = start_or_panic(move || start(&of_name, &[], &[])).await;
+        let url = start_or_panic(move || start(&of_name, settings, &[])).await;
         Self { url, name }
     }
 

@@ -98,6 +98,8 @@ fn format_with_causes(error: &StoreError) -> String {
 async fn fill(store: &Arc<dyn RowStore>) {
     let mut tx = store.begin(Mode::Write).await.unwrap();
     use_every_statement(tx.as_mut()).await.unwrap();
+    let slowest = tx.take_slowest_statements();
+    assert!(!is_marked(&format!("{slowest:?}")), "{slowest:?}");
     tx.commit().await.unwrap();
     let mut tx = store.begin(Mode::Write).await.unwrap();
     let taken = tx.insert(&ITEMS, row("5", MARK)).await;
@@ -130,6 +132,28 @@ async fn no_log_line_contains_a_bound_value_even_at_trace_level() {
     );
     let marked = log.marked.lock().unwrap().clone();
     assert!(marked.is_empty(), "{marked:#?}");
+}
+
+#[tokio::test]
+async fn a_unit_of_work_reports_its_five_slowest_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteConfig::new(folder.path().join("core.db"), clock(), KEY);
+    let database = testing::postgres().await;
+    let server = PostgresConfig::new(&*database.url, KEY);
+    for store in [
+        sqlite::rows(file, TABLES).await.unwrap(),
+        postgres::rows(server, TABLES).await.unwrap(),
+    ] {
+        let mut tx = store.begin(Mode::Write).await.unwrap();
+        assert_eq!(tx.take_slowest_statements(), []);
+        use_every_statement(tx.as_mut()).await.unwrap();
+        let slowest = tx.take_slowest_statements();
+        assert_eq!(slowest.len(), 5);
+        assert!(slowest.is_sorted_by(|slower, faster| slower.duration >= faster.duration));
+        let of_table = |text: &str| text.contains("conformance_items");
+        assert!(slowest.iter().all(|one| of_table(&one.text)), "{slowest:?}");
+        tx.rollback().await;
+    }
 }
 
 #[tokio::test]

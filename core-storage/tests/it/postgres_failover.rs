@@ -7,7 +7,7 @@ use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, Store};
 use core_storage::conformance::{ITEMS, TABLES, item};
 use core_storage::postgres::{self, PostgresConfig};
-use core_storage::testing::{self, Proxy, TestDatabase};
+use core_storage::testing::{self, DedicatedPostgres, Proxy, TestDatabase};
 use core_storage::{Filter, ReadRow, RecordStore, RowStore, Select};
 
 /// A timeout that only a hanging test reaches.
@@ -110,6 +110,28 @@ async fn unresponsive_hosts_do_not_prevent_a_connection_to_the_last_host() {
     config.acquire_timeout = Duration::from_secs(2);
     let store = soon(open(config)).await;
     add(&store, "1").await.expect("the last host responds");
+}
+
+#[tokio::test]
+async fn a_commit_that_no_standby_confirms_in_time_has_an_unknown_outcome() {
+    let server = DedicatedPostgres::start_with(&["synchronous_standby_names=standby"]).await;
+    let client = testing::connect(&server.url).await;
+    let run = async |text: &str| client.batch_execute(text).await.unwrap();
+    run("SET synchronous_commit = local").await;
+    run("ALTER ROLE core SET synchronous_commit = local").await;
+    add(&open(config(server.url.clone())).await, "1")
+        .await
+        .unwrap();
+
+    run("ALTER ROLE core RESET synchronous_commit").await;
+    let store = open(config(server.url.clone())).await;
+    let unconfirmed = soon(add(&store, "2")).await;
+    assert!(
+        matches!(unconfirmed, Err(StoreError::CommitUnknown(_))),
+        "{unconfirmed:?}"
+    );
+    // The next unit is not affected.
+    assert_eq!(count(&store).await.unwrap(), 2);
 }
 
 #[tokio::test]

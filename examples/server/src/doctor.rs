@@ -1,6 +1,6 @@
 //! The command that checks the surroundings of a server.
 
-use core_suite::doctor::{Finding, Severity, connect};
+use core_suite::doctor::{Finding, Severity, check_service};
 use tokio::net::lookup_host;
 
 use crate::config::{Config, Database};
@@ -108,19 +108,7 @@ async fn address_finding(option: &str, url: &str) -> Finding {
 async fn remote_findings(config: &Config) -> Vec<Finding> {
     let mut found = Vec::new();
     for (service, url) in config.options.remote_services() {
-        let Some((address, _)) = host_and_port(url) else {
-            continue;
-        };
-        found.push(match connect(&address).await {
-            Ok(took) => Finding::fine(
-                "services",
-                format!("{service} accepts connections ({took:.0?})"),
-            ),
-            Err(problem) => {
-                let text = format!("{service} at {url}: {problem}; start it, or correct its URL");
-                Finding::failure("services", text)
-            }
-        });
+        found.push(check_service(service.as_str(), url).await);
     }
     found
 }

@@ -198,6 +198,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(account) = &config.stripe {
         builder = builder.stripe(account.clone());
     }
+    if let Some(collector) = &config.collector {
+        builder = builder.otlp(collector.clone());
+    }
     if let Some(secret) = config.secret {
         builder = builder.secret(secret);
     }

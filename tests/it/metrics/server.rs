@@ -122,6 +122,8 @@ async fn slow_units_of_work_are_logged_with_the_id_of_their_request() {
         line.contains("a unit of work took long")
             && line.contains("\"mode\":")
             && line.contains("\"duration_ms\":")
+            && line.contains("\"statements\":\"")
+            && line.contains("SELECT")
             && line.contains("the-slow-request")
     };
     assert!(log.lines().any(is_logged), "{log}");

@@ -28,6 +28,12 @@ const LOST_LEASES: Definition<0> = Definition {
     labels: [],
 };
 
+const RENEWED_LEASES: Definition<0> = Definition {
+    name: "core_job_lease_renewals_total",
+    help: "Leases of jobs that the worker of this process has extended. Each job that it holds counts three times per lease.",
+    labels: [],
+};
+
 const STEP_DURATION: Definition<1> = Definition {
     name: "core_job_step_duration_seconds",
     help: "Duration of an attempt of a step of a job.",
@@ -107,6 +113,7 @@ pub(crate) struct JobMetrics {
     kinds: HashMap<String, OnceLock<KindSeries>>,
     other: OnceLock<KindSeries>,
     lost_leases: Counter,
+    renewed_leases: Counter,
     woken: Counter,
     recovered: Counter,
     overdue: Counter,
@@ -128,6 +135,7 @@ impl JobMetrics {
                 .collect(),
             other: OnceLock::new(),
             lost_leases: metrics.counters(&LOST_LEASES).with([]),
+            renewed_leases: metrics.counters(&RENEWED_LEASES).with([]),
             woken: timers.with(["woken"]),
             recovered: timers.with(["recovered"]),
             overdue: timers.with(["overdue"]),
@@ -182,6 +190,12 @@ impl JobMetrics {
     /// Counts a job that was taken from this process.
     pub(crate) fn count_lost_lease(&self) {
         self.lost_leases.increment();
+    }
+
+    /// Counts leases that were extended.
+    pub(crate) fn count_renewals(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.renewed_leases.add(count);
     }
 
     /// Counts the jobs that the timers have changed.

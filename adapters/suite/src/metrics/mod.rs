@@ -9,6 +9,7 @@
 //! - `payments`: calls of the payment provider, as a decorator.
 //! - `blobs`: operations of the store for uploads, as a decorator.
 //! - `backlog`: gauges that need queries, refreshed by a background task.
+//! - `spans`: the export of traces.
 //! - `process`: the process, the tokio runtime and the build.
 //!
 //! Requests are measured by `core-http`. Each file contains the definitions of its metrics.
@@ -22,6 +23,7 @@ mod jobs;
 mod options;
 mod payments;
 mod process;
+mod spans;
 mod store;
 
 pub(crate) use background::{BillingMetrics, SealerMetrics};
@@ -33,4 +35,5 @@ pub(crate) use jobs::JobMetrics;
 pub use options::MetricsOptions;
 pub(crate) use payments::MeteredPayments;
 pub(crate) use process::register_process;
+pub(crate) use spans::register_spans;
 pub(crate) use store::{MeteredStore, register_pools};

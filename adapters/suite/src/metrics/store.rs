@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::access::RecordKey;
 use core_domain::kernel::{Effects, StoreError, Timestamp};
-use core_domain::port::{HostStatements, Mode, PoolState, Repositories, Store, UnitOfWork};
+use core_domain::port::{
+    HostStatements, Mode, PoolState, Repositories, StatementTime, Store, UnitOfWork,
+};
 use core_http::kernel::metrics::{Buckets, Counter, Definition, Gauge, Histogram, Metrics, Sample};
 use tokio::time::Instant;
 
@@ -206,6 +208,10 @@ struct Measurement {
     mode: Mode,
     began: Instant,
     outcome: Outcome,
+    /// The slowest statements before the end of the unit.
+    statements: Vec<StatementTime>,
+    /// The duration of the commit, in which a store may send the last statement.
+    commit: Option<Duration>,
 }
 
 impl Measurement {
@@ -216,6 +222,8 @@ impl Measurement {
             began: Instant::now(),
             // A unit that is dropped is rolled back.
             outcome: Outcome::RolledBack,
+            statements: Vec::new(),
+            commit: None,
         };
         measured.series().open.increment();
         measured
@@ -230,8 +238,15 @@ impl Measurement {
             return;
         }
         let (mode, outcome) = (self.series().mode, OUTCOMES[self.outcome as usize]);
-        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        tracing::warn!(mode, outcome, duration_ms, "a unit of work took long");
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(
+            mode,
+            outcome,
+            duration_ms = millis(took),
+            commit_ms = self.commit.map(millis),
+            statements = statements_text(&self.statements),
+            "a unit of work took long"
+        );
     }
 }
 
@@ -244,6 +259,23 @@ impl Drop for Measurement {
         series.duration.record(took);
         self.log_if_slow(took);
     }
+}
+
+/// Maximum length of the text of a statement in the log, in characters.
+const MAX_STATEMENT_CHARS: usize = 300;
+
+/// Returns the statements as text for the log: each with its duration, and without values.
+fn statements_text(statements: &[StatementTime]) -> String {
+    let texts = statements.iter().map(|statement| {
+        let text: String = statement.text.chars().take(MAX_STATEMENT_CHARS).collect();
+        let cut = if text.len() < statement.text.len() {
+            ".."
+        } else {
+            ""
+        };
+        format!("{:.1?} {text}{cut}", statement.duration)
+    });
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 struct MeteredUnit {
@@ -270,17 +302,24 @@ impl UnitOfWork for MeteredUnit {
     }
 
     async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {
-        let Self { unit, mut measured } = *self;
+        let Self {
+            mut unit,
+            mut measured,
+        } = *self;
+        measured.statements = unit.take_slowest_statements();
         // Until the reply, the outcome is unknown.
         measured.outcome = Outcome::Unknown;
         let began = Instant::now();
         let result = unit.commit().await;
-        measured.metrics.commit.record(began.elapsed());
+        let took = began.elapsed();
+        measured.metrics.commit.record(took);
+        measured.commit = Some(took);
         measured.outcome = Outcome::of_commit(&result);
         result
     }
 
-    async fn rollback(self: Box<Self>) {
+    async fn rollback(mut self: Box<Self>) {
+        self.measured.statements = self.unit.take_slowest_statements();
         self.unit.rollback().await;
     }
 }
@@ -489,5 +528,18 @@ mod tests {
             found.map(|found| found.topic.clone()),
             Some("thing".to_owned())
         );
+    }
+
+    #[test]
+    fn the_log_shows_slow_statements_with_their_durations_and_cuts_long_ones() {
+        let statement = |text: &str, millis| StatementTime {
+            text: text.into(),
+            duration: Duration::from_millis(millis),
+        };
+        let long = "x".repeat(400);
+        let statements = [statement("SELECT $1", 1_200), statement(&long, 3)];
+        let text = statements_text(&statements);
+        assert!(text.starts_with("1.2s SELECT $1; 3.0ms xxx"), "{text}");
+        assert!(text.ends_with("x..") && text.len() < 340, "{text}");
     }
 }

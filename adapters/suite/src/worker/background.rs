@@ -32,7 +32,7 @@ pub(super) async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
 }
 
 /// Extends the leases of all held jobs with one write, three times per lease.
-pub(super) async fn heartbeats(worker: Worker, held: Arc<HeldJobs>) {
+pub(super) async fn heartbeats(worker: Worker, held: Arc<HeldJobs>, metrics: Arc<JobMetrics>) {
     let mut ticks = interval(worker.lease() / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -44,6 +44,7 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<HeldJobs>) {
         let sent_at = Instant::now();
         match worker.heartbeat(&jobs).await {
             Ok(lost) => {
+                metrics.count_renewals(jobs.len().saturating_sub(lost.len()));
                 let held = held.lock();
                 for job in &jobs {
                     let until = if lost.contains(job) {

@@ -13,6 +13,7 @@ use core_domain::kernel::Error;
 use core_domain::use_case::provisioning::{
     AttemptReport, Claim, CommitResult, HeldJob, LeaseState, Supervisor, Worker,
 };
+use core_http::kernel::Tracer;
 use core_http::kernel::metrics::Metrics;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
@@ -21,6 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::background::{heartbeats, receive_hints, send_hints, timers};
 use super::guards::{Questions, guards};
+use super::job_span;
 use super::options::WorkerOptions;
 use super::supervisor::{HeldJobs, Phase, TokioSupervisor, max_time_without_heartbeat};
 use super::wake::WorkerWake;
@@ -75,6 +77,7 @@ pub(super) struct Driver {
     due: BinaryHeap<Reverse<Instant>>,
     timers: Arc<Notify>,
     metrics: Arc<JobMetrics>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl Driver {
@@ -117,7 +120,14 @@ impl Driver {
             due: BinaryHeap::new(),
             timers: Arc::default(),
             metrics: Arc::new(metrics),
+            tracer: None,
         }
+    }
+
+    /// Sets the tracer that creates the spans of attempts.
+    pub(super) fn with_tracer(mut self, tracer: Option<Arc<Tracer>>) -> Self {
+        self.tracer = tracer;
+        self
     }
 
     pub(super) async fn run(mut self) {
@@ -242,9 +252,10 @@ impl Driver {
         self.pending_starts += 1;
         let (worker, supervisor) = (self.worker.clone(), Arc::clone(&self.supervisor));
         let metrics = Arc::clone(&self.metrics);
+        let tracer = self.tracer.clone();
         self.jobs.spawn(async move {
             let claimed = job.claimed.clone();
-            let attempts = attempts(&worker, job, supervisor.as_ref(), &metrics);
+            let attempts = attempts(&worker, job, supervisor.as_ref(), &metrics, tracer.as_ref());
             let ended = AssertUnwindSafe(attempts).catch_unwind().await;
             ended.unwrap_or_else(|_| {
                 tracing::error!(job = %claimed.job_id, "the engine panicked");
@@ -318,7 +329,8 @@ impl Driver {
         if let Some(questions) = self.questions.take() {
             tasks.spawn(questions.answer(self.worker.clone()));
         }
-        tasks.spawn(heartbeats(self.worker.clone(), Arc::clone(&self.held)));
+        let (worker, held) = (self.worker.clone(), Arc::clone(&self.held));
+        tasks.spawn(heartbeats(worker, held, Arc::clone(&self.metrics)));
         let (worker, wake) = (self.worker.clone(), self.wake.clone());
         let metrics = Arc::clone(&self.metrics);
         tasks.spawn(timers(worker, wake, Arc::clone(&self.timers), metrics));
@@ -374,10 +386,13 @@ async fn attempts(
     mut job: HeldJob,
     supervisor: &dyn Supervisor,
     metrics: &JobMetrics,
+    tracer: Option<&Arc<Tracer>>,
 ) -> AttemptEnd {
     loop {
         let (claimed, began) = (job.claimed.clone(), Instant::now());
+        let span = job_span::start(tracer, &job);
         let finished = worker.attempt(&job, supervisor).await;
+        job_span::end(span, finished.as_ref());
         metrics.record_step(job.kind(), began.elapsed());
         let Some(finished) = finished else {
             metrics.count_lost_lease();

@@ -3,11 +3,15 @@
 mod background;
 mod driver;
 mod guards;
+mod job_span;
 mod options;
 mod supervisor;
 mod wake;
 
+use std::sync::Arc;
+
 use core_domain::use_case::provisioning::Worker;
+use core_http::kernel::Tracer;
 use core_http::kernel::metrics::Metrics;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -55,18 +59,20 @@ impl Drop for WorkerHandle {
 /// Starts the worker on the current tokio runtime.
 #[must_use]
 pub fn start_worker(worker: Worker, wake: &WorkerWake, options: WorkerOptions) -> WorkerHandle {
-    start_metered_worker(worker, wake, options, &Metrics::new())
+    start_metered_worker(worker, wake, options, &Metrics::new(), None)
 }
 
-/// Starts a worker like [`start_worker`], and registers its metrics.
+/// Starts a worker like [`start_worker`], and registers its metrics. With a tracer, attempts have spans.
 pub(crate) fn start_metered_worker(
     worker: Worker,
     wake: &WorkerWake,
     options: WorkerOptions,
     metrics: &Metrics,
+    tracer: Option<Arc<Tracer>>,
 ) -> WorkerHandle {
     let (phase, _) = watch::channel(Phase::Running);
     let driver = Driver::new(worker, wake.clone(), options, phase.clone(), metrics);
+    let driver = driver.with_tracer(tracer);
     WorkerHandle {
         phase,
         task: tokio::spawn(driver.run()),

@@ -5,6 +5,7 @@
 
 mod archives;
 mod attacks;
+mod doctor;
 mod domains;
 mod effects;
 mod events;
@@ -15,5 +16,6 @@ mod raw_archives;
 mod settings;
 mod sites;
 mod store;
+mod traces;
 mod worker;
 mod world;

@@ -64,6 +64,18 @@ impl AttemptReport {
         self.can_batch
     }
 
+    /// Returns the code of the error with which the attempt failed; `None` if it did not fail.
+    #[must_use]
+    pub fn error_code(&self) -> Option<&str> {
+        self.reports.iter().find_map(|report| match report {
+            Trigger::Work(
+                _,
+                Report::Fail(Failure::Transient { error, .. } | Failure::Permanent(error)),
+            ) => Some(error.code.as_str()),
+            _ => None,
+        })
+    }
+
     /// Returns whether the worker no longer holds the job after the write, so that its slot becomes free.
     #[must_use]
     pub const fn leaves(&self) -> bool {

@@ -11,7 +11,7 @@ use super::kinds::Kinds;
 use super::step_error::StepError;
 use crate::kernel::{Context, Entropy, JobId, Result, Stored, secret_token};
 use crate::port::{Blobs, Infrastructure, Store};
-use crate::provisioning::{Actor, DEFAULT_LEASE, Job, JobStatus};
+use crate::provisioning::{Actor, DEFAULT_LEASE, Job, JobStatus, Step, StepStatus};
 
 /// A worker: claims jobs of registered kinds and executes them. Cloning it is cheap.
 #[derive(Clone, Debug)]
@@ -105,6 +105,19 @@ impl HeldJob {
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.job.kind
+    }
+
+    /// Returns the job as its holder last wrote it.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// Returns the step that the next attempt executes. `None` if it only records a transition of the job.
+    #[must_use]
+    pub fn running_step(&self) -> Option<&Step> {
+        let step = self.job.steps.get(self.job.current_step()?)?;
+        (step.status == StepStatus::Running).then_some(step)
     }
 }
 

@@ -9,13 +9,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use core_domain::kernel::Code;
 use http::{Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::metrics::GatewayMetrics;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::usage_meter::UsageMeter;
-use crate::kernel::{Body, BoxError};
+use crate::kernel::{Body, BoxError, OpenSpan};
 
 /// The logged status if the client disconnected before the response. nginx uses the same number.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -29,8 +30,12 @@ pub(super) struct AccessLogEntry {
     ended: bool,
     broken: bool,
     refused: bool,
+    /// The code of a refusal.
+    pub(super) error: Option<Code>,
     meter: Option<Arc<dyn UsageMeter>>,
     metrics: Arc<GatewayMetrics>,
+    /// The span of the request; `None` if it is not sampled.
+    span: Option<OpenSpan>,
 }
 
 impl AccessLogEntry {
@@ -38,6 +43,7 @@ impl AccessLogEntry {
         exchange: Exchange,
         meter: Option<Arc<dyn UsageMeter>>,
         metrics: Arc<GatewayMetrics>,
+        span: Option<OpenSpan>,
     ) -> Self {
         metrics.begin();
         Self {
@@ -47,8 +53,10 @@ impl AccessLogEntry {
             ended: false,
             broken: false,
             refused: false,
+            error: None,
             meter,
             metrics,
+            span,
         }
     }
 
@@ -76,6 +84,28 @@ impl AccessLogEntry {
         let platform = caller.and_then(|caller| caller.platform_id());
         if let (Some(meter), Some(platform), false) = (&self.meter, platform, self.refused) {
             meter.count(platform, self.bytes);
+        }
+    }
+
+    /// Ends the span of the request.
+    fn end_span(&self, span: Option<OpenSpan>) {
+        let Some(mut span) = span else {
+            return;
+        };
+        let caller = self.exchange.caller.as_ref();
+        let platform = caller.and_then(|caller| caller.platform_id());
+        span.add_some("core.platform_id", platform.map(|id| id.as_str()));
+        if self.exchange.head_time.is_some() {
+            span.add("http.response.status_code", i64::from(self.status));
+        }
+        if self.broken {
+            span.set_error(self.outcome());
+        } else if self.status >= StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
+            let code = self.error.map(|code| code.as_str().to_owned());
+            span.set_error(code.unwrap_or_else(|| self.status.to_string()));
+        }
+        if self.ended || self.broken {
+            span.finish();
         }
     }
 
@@ -107,6 +137,9 @@ impl Drop for AccessLogEntry {
         let status = exchange.head_time.map(|_| self.status);
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
         self.metrics.end(exchange, status, self.bytes);
+        let span = self.span.take();
+        self.end_span(span);
+        let exchange = &self.exchange;
         tracing::info!(
             target: "core::gateway",
             method = exchange.method.as_str(),

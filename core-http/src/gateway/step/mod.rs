@@ -33,7 +33,9 @@ mod trace;
 use std::sync::Arc;
 
 use core_domain::billing::Metric;
+use core_domain::gateway::Destination;
 use core_domain::kernel::{Caller, Clock, Code, Entropy, Error, SuiteService};
+use core_domain::port::SpanKind;
 use http::{Request, Response};
 use serde_json::json;
 use tracing::Instrument;
@@ -47,10 +49,14 @@ use super::exchange::{Exchange, Outcome};
 use super::proxy::Proxy;
 use super::refusal::Refusal;
 use super::session_cache::SessionCache;
+use super::upstream::KnownRoute;
 use super::usage_meter::UsageMeter;
 use super::{framing, headers};
 use crate::kernel::admission::rate_limit::{RateDecision, RateLimits};
-use crate::kernel::{Body, Draining, PeerAddr, Stopping};
+use crate::kernel::{
+    Body, CurrentTrace, Draining, OpenSpan, PeerAddr, Stopping, Tracer, shown_method, shown_path,
+    with_trace,
+};
 
 /// All steps around the proxy, with the state that they share.
 #[derive(Debug)]
@@ -62,6 +68,7 @@ pub(crate) struct Steps {
     pub(crate) meter: Option<Arc<dyn UsageMeter>>,
     pub(crate) metrics: Arc<GatewayMetrics>,
     pub(crate) sessions: Arc<SessionCache>,
+    pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) proxy: Proxy,
 }
 
@@ -69,7 +76,9 @@ impl Steps {
     /// Responds to a request.
     pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
         let (meter, metrics) = (self.meter.clone(), Arc::clone(&self.metrics));
-        let mut entry = AccessLogEntry::begin(self.exchange(&request), meter, metrics);
+        let exchange = self.exchange(&request);
+        let span = self.start_span(&request, &exchange);
+        let mut entry = AccessLogEntry::begin(exchange, meter, metrics, span);
         let answer_headers = CommonHeaders::of(&request, &self.settings);
         // Services trust the extensions of a request. All of them are removed, except those about the shutdown of the
         // server.
@@ -85,13 +94,17 @@ impl Steps {
         }
 
         let mut counted = None;
+        let tracer = self.tracer.as_ref();
+        let current = tracer.map(|tracer| CurrentTrace::new(tracer, &entry.exchange.trace));
         let passed = self.before_authentication(request, &mut entry.exchange, &mut counted);
-        let outcome = errors::catch_panic(passed).await;
+        let passed = with_trace(current, errors::catch_panic(passed));
+        let outcome = passed.await;
 
         let refused = outcome.is_err();
         let exchange = &mut entry.exchange;
         let mut response = outcome.unwrap_or_else(|mut refusal| {
             self.metrics.count_error(refusal.error.code());
+            entry.error = Some(refusal.error.code());
             if let Some(metadata) = &self.settings.resource_metadata {
                 refusal.name_metadata(&metadata.challenge);
             }
@@ -109,7 +122,39 @@ impl Steps {
     fn exchange(&self, request: &Request<Body>) -> Exchange {
         let peer = request.extensions().get::<PeerAddr>().map(|peer| peer.0);
         let trusted = &self.settings.trusted_proxies;
-        Exchange::begin(request, peer, trusted, &*self.clock, &*self.entropy)
+        let mut exchange = Exchange::begin(request, peer, trusted, &*self.clock, &*self.entropy);
+        if let Some(tracer) = &self.tracer {
+            exchange.trace = tracer.sample(exchange.trace, exchange.from_proxy);
+        }
+        exchange
+    }
+
+    /// Starts the span of a request. Returns `None` if its trace is not sampled, and for health checks.
+    fn start_span(&self, request: &Request<Body>, exchange: &Exchange) -> Option<OpenSpan> {
+        let tracer = self.tracer.as_ref().filter(|_| !exchange.is_health())?;
+        let method = shown_method(&exchange.method);
+        let mut span = tracer.start(&exchange.trace, SpanKind::Server, method)?;
+        span.add("http.request.method", method);
+        span.add("core.service", GatewayMetrics::SERVICE);
+        span.add("core.request_id", exchange.request_id());
+        if let Some(route) = self.route_template(exchange) {
+            span.rename(format!("{method} {route}"));
+            span.add("url.path", shown_path(request.uri().path(), route));
+            span.add("http.route", route);
+        }
+        Some(span)
+    }
+
+    /// Returns the path of the route of a request, with parameters instead of ids. `None` if there is no such route.
+    fn route_template(&self, exchange: &Exchange) -> Option<&str> {
+        let Ok(Destination::Service(route)) = &exchange.destination else {
+            let name = exchange.route_name();
+            return name.starts_with('/').then_some(name);
+        };
+        match self.proxy.upstreams.route(&exchange.method, route) {
+            KnownRoute::Listed(listed) => listed.template,
+            KnownRoute::NoTable | KnownRoute::Unknown => None,
+        }
     }
 
     /// Runs the steps before authentication, then the remaining ones.

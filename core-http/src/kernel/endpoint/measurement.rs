@@ -7,6 +7,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::definition::Endpoint;
+use super::service_span::ServiceSpan;
 use crate::kernel::metrics::{
     Buckets, Counter, Counters, Definition, Gauge, Histogram, Histograms, Metrics,
 };
@@ -88,14 +89,17 @@ struct Series {
 struct MeasuredEndpoint {
     name: &'static str,
     method: String,
+    /// The path of the row; `None` for requests without a row.
+    path: Option<&'static str>,
     series: OnceLock<Series>,
 }
 
 impl MeasuredEndpoint {
-    fn new(name: &'static str, method: &str) -> Self {
+    fn new(name: &'static str, method: &str, path: Option<&'static str>) -> Self {
         Self {
             name,
             method: method.to_owned(),
+            path,
             series: OnceLock::new(),
         }
     }
@@ -129,8 +133,9 @@ pub(crate) struct ServiceMetrics {
 impl ServiceMetrics {
     /// Registers the metrics of a service with these rows.
     pub(crate) fn new(metrics: &Metrics, service: &'static str, rows: &[Endpoint]) -> Self {
-        let measured =
-            |row: &Endpoint| MeasuredEndpoint::new(row.operation(), row.method().as_str());
+        let measured = |row: &Endpoint| {
+            MeasuredEndpoint::new(row.operation(), row.method().as_str(), Some(row.path()))
+        };
         Self {
             service,
             requests: metrics.counters(&REQUESTS),
@@ -139,28 +144,33 @@ impl ServiceMetrics {
             in_flight: metrics.gauges(&IN_FLIGHT).with([service]),
             rows: rows.iter().map(measured).collect(),
             // The method of such requests is any text of the client.
-            built_in: MeasuredEndpoint::new("built-in", "*"),
-            unknown: MeasuredEndpoint::new("unknown", "*"),
+            built_in: MeasuredEndpoint::new("built-in", "*", None),
+            unknown: MeasuredEndpoint::new("unknown", "*", None),
         }
     }
 
-    /// Begins to measure a request.
-    pub(crate) fn begin(&self) -> Measurement<'_> {
+    /// Begins to measure a request, with its span if it is traced.
+    pub(crate) fn begin(&self, span: Option<ServiceSpan>) -> Measurement<'_> {
         self.in_flight.increment();
         Measurement {
             metrics: self,
             began: Instant::now(),
             target: Target::Unknown,
             status: None,
+            span,
+        }
+    }
+
+    fn endpoint(&self, target: Target) -> &MeasuredEndpoint {
+        match target {
+            Target::Row(row) => self.rows.get(row).unwrap_or(&self.unknown),
+            Target::BuiltIn => &self.built_in,
+            Target::Unknown => &self.unknown,
         }
     }
 
     fn series(&self, target: Target) -> &Series {
-        let endpoint = match target {
-            Target::Row(row) => self.rows.get(row).unwrap_or(&self.unknown),
-            Target::BuiltIn => &self.built_in,
-            Target::Unknown => &self.unknown,
-        };
+        let endpoint = self.endpoint(target);
         let (service, name, method) = (self.service, endpoint.name, endpoint.method.as_str());
         endpoint.series.get_or_init(|| Series {
             requests: STATUS_CLASSES
@@ -177,6 +187,7 @@ pub(crate) struct Measurement<'s> {
     began: Instant,
     target: Target,
     status: Option<StatusCode>,
+    span: Option<ServiceSpan>,
 }
 
 impl Measurement<'_> {
@@ -190,8 +201,16 @@ impl Measurement<'_> {
         self.status = Some(status);
     }
 
+    /// Returns the span of the request; `None` if it is not traced.
+    pub(crate) const fn span(&mut self) -> Option<&mut ServiceSpan> {
+        self.span.as_mut()
+    }
+
     /// Counts the error of the response.
-    pub(crate) fn count_error(&self, code: Code) {
+    pub(crate) fn count_error(&mut self, code: Code) {
+        if let Some(span) = &mut self.span {
+            span.set_error(code);
+        }
         let service = self.metrics.service;
         self.metrics.errors.count(code, |code| [service, code]);
     }
@@ -205,6 +224,9 @@ impl Drop for Measurement<'_> {
             series.duration.record(self.began.elapsed());
         }
         self.metrics.in_flight.decrement();
+        if let Some(span) = self.span.take() {
+            span.end(self.metrics.endpoint(self.target).path, self.status);
+        }
     }
 }
 

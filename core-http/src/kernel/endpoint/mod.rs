@@ -32,6 +32,7 @@ pub(super) mod row;
 pub(super) mod scope;
 pub(super) mod service;
 pub(super) mod service_error;
+mod service_span;
 pub(super) mod shapes;
 pub(super) mod two_part_handler;
 pub(super) mod two_parts;

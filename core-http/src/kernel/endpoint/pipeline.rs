@@ -56,6 +56,9 @@ pub(crate) async fn answer(
     measured: &mut Measurement<'_>,
 ) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
+    if let Some(span) = measured.span() {
+        span.set_request_id(text(&id));
+    }
     let is_head = request.method() == Method::HEAD;
     let cors = service.cors.as_ref();
     let origin = cors.and_then(|cors| cors.allowed_origin(request.headers()));
@@ -202,10 +205,18 @@ async fn handle<'s>(
     *style = style_of(endpoint, &parts, *style);
     let params = route.into_params();
     let caller = identify(service, &mut parts).await?;
+    let mut trace_id = None;
+    if let Some(span) = measured.span() {
+        span.set_caller(&caller);
+        trace_id = Some(span.trace_id().to_owned());
+    }
     let allowed = endpoint.requirement().check(&caller);
     allowed.map_err(|refusal| endpoint.row.replace_error(refusal))?;
     let mut parsed = ParsedRequest::of(params.ok_or(Error::NotFound("resource"))?);
-    let cx = context(service, endpoint, &mut parts, caller, id);
+    let mut cx = context(service, endpoint, &mut parts, caller, id);
+    if trace_id.is_some() {
+        cx.domain.request.trace_id = trace_id;
+    }
     cx.ensure_acceptable(endpoint.content_types())?;
     if let Handler::Upload(run) = &endpoint.handler {
         check_query(endpoint, &cx, &mut parsed).and_then(refuse)?;

@@ -16,6 +16,7 @@ use super::authenticate::locked_out;
 use super::compiled::CompiledService;
 use super::definition::Endpoint;
 use super::measurement::Measurement;
+use super::service_span::ServiceSpan;
 use super::{health, pipeline};
 use crate::kernel::ViaGateway;
 use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
@@ -27,7 +28,8 @@ use crate::kernel::request::credentials::check_service_key;
 
 /// Returns the response to a request that has just arrived at the service, or its refusal.
 pub(crate) async fn answer(service: &CompiledService, request: Request<Body>) -> Response<Body> {
-    let mut measured = service.metrics.begin();
+    let span = ServiceSpan::start(service, &request);
+    let mut measured = service.metrics.begin(span);
     let response = admit(service, request, &mut measured).await;
     measured.set_status(response.status());
     response
@@ -49,6 +51,9 @@ async fn admit(
     }
     check_service_key(&service.app, service.name, &mut parts).await;
     if is_via_gateway(&service.app, &parts) {
+        if let Some(span) = measured.span() {
+            span.sample(true);
+        }
         let body = with_time_limits(service, &parts, body);
         let is_in_process = parts.extensions.get::<ViaGateway>().is_some();
         let request = Request::from_parts(parts, body);

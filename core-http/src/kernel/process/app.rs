@@ -12,6 +12,7 @@ use super::options::ServiceOptions;
 use super::service_key::ServiceKey;
 use super::signals::{AccessSignal, JobSignal, SealSignal};
 use super::store_check::StoreCheck;
+use super::tracer::Tracer;
 use crate::kernel::metrics::Metrics;
 
 /// The ports and settings of the services. All services of a process share one value.
@@ -57,6 +58,8 @@ pub struct App {
     pub store_check: StoreCheck,
     /// The metrics of the suite. Share one value between the services and the gateway of a process.
     pub metrics: Metrics,
+    /// Creates the spans of requests. `None` if no traces are exported.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 impl App {

@@ -40,6 +40,9 @@ pub(crate) static CORE_REQUEST_ID: HeaderName = HeaderName::from_static("x-core-
 /// The trace id, in requests to services and responses to clients.
 pub(crate) static TRACE_ID: HeaderName = HeaderName::from_static("x-core-trace-id");
 
+/// The W3C trace context header that identifies the trace.
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 /// The branch to which a client deploys.
 pub(crate) static DEPLOY_BRANCH: HeaderName = HeaderName::from_static("x-core-deploy-branch");
 

@@ -8,6 +8,7 @@
 //! - `context`, `input`, `dry_run`: the types that a handler receives.
 //! - `client`, `credentials`, `idempotency_key`: the facts in the headers: the client's address, the request id, the
 //!   credentials, the idempotency key.
+//! - `shown_path`: the path without secrets, for traces.
 //! - `header_lines`, `header_names`, `media_types`: headers that occur once, the headers of the suite, and
 //!   content types.
 
@@ -26,3 +27,4 @@ pub(super) mod json;
 pub(super) mod media_types;
 pub(super) mod origin;
 pub(super) mod parse;
+pub(super) mod shown_path;

@@ -65,6 +65,7 @@ impl Arrangement {
             entropy: Arc::clone(&app.entropy),
             meter: None,
             metrics: Metrics::new(),
+            tracer: None,
         };
         let config = GatewayConfig {
             service_key: Some(Secret::new(SERVICE_KEY)),

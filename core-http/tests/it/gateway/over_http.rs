@@ -137,6 +137,7 @@ pub(super) fn gateway_with(address: SocketAddr, config: GatewayConfig) -> Gatewa
         entropy: Arc::new(SeededEntropy::new(1)),
         meter: None,
         metrics: Metrics::new(),
+        tracer: None,
     };
     Gateway::new(config, ports).unwrap()
 }

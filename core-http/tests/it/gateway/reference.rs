@@ -56,6 +56,7 @@ async fn gateway(world: &World) -> (Gateway, Server) {
         entropy: Arc::clone(&app.entropy),
         meter: None,
         metrics: Metrics::new(),
+        tracer: None,
     };
     let config = GatewayConfig {
         service_key: Some(Secret::new(SERVICE_KEY)),

@@ -254,6 +254,7 @@ impl World {
             entropy: Arc::new(SeededEntropy::new(1)),
             meter,
             metrics: Metrics::new(),
+            tracer: None,
         };
         Self {
             gateway: Gateway::new(config, ports).unwrap(),
@@ -285,6 +286,7 @@ impl World {
             entropy: Arc::new(SeededEntropy::new(1)),
             meter: None,
             metrics: Metrics::new(),
+            tracer: None,
         };
         Gateway::new(config, ports).unwrap_err().to_string()
     }

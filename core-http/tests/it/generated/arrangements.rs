@@ -50,6 +50,7 @@ fn gateway(world: &World, authority: Arc<dyn Authority>, upstreams: Upstreams) -
         entropy: Arc::clone(&world.app.entropy),
         meter: None,
         metrics: Metrics::new(),
+        tracer: None,
     };
     Gateway::new(config(), ports).unwrap()
 }

@@ -13,7 +13,18 @@ pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
     // The URL of IAM is also the default of its public URL.
     let mut remote = options.remote_services();
     let has_forwarding_url = remote.any(|(service, _)| service != SuiteService::Iam);
+    let has_collector = |url: &Option<String>| url.as_ref().is_some_and(|url| !url.is_empty());
+    let exports_traces =
+        has_collector(&options.otlp_endpoint) || has_collector(&options.otlp_traces_endpoint);
     let rules = [
+        (
+            options.otlp_headers.is_some() && !exports_traces,
+            "otlp_headers: has no effect without a collector (otlp_endpoint)",
+        ),
+        (
+            options.trace_ratio.is_some() && !exports_traces,
+            "trace_ratio: has no effect without a collector (otlp_endpoint)",
+        ),
         (
             is_open && has_key,
             "allow_unauthenticated: has no effect with a service key (auth_api_key)",

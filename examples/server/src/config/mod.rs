@@ -10,10 +10,11 @@ mod sources;
 mod stripe;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod values;
 
 use clap::ArgMatches;
-use core_suite::{CloudflareAccount, MailOptions, ServiceKey, StripeAccount, Workerd};
+use core_suite::{CloudflareAccount, MailOptions, OtlpConfig, ServiceKey, StripeAccount, Workerd};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
@@ -43,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) cloudflare: Option<CloudflareAccount>,
     /// The account that charges invoices; `None` means the embedded provider, whose money is simulated.
     pub(crate) stripe: Option<StripeAccount>,
+    /// The collector that receives traces; `None` if no traces are exported.
+    pub(crate) collector: Option<OtlpConfig>,
     /// The program that runs workers; `None` if workers are only stored.
     pub(crate) workerd: Option<Workerd>,
     /// The effective configuration as TOML: file, environment and flags together. Secrets appear only as set.
@@ -97,6 +100,7 @@ impl Config {
         let bucket = s3::bucket(&mut options, aws)?;
         let cloudflare = cloudflare::account(&options)?;
         let stripe = stripe::account(&options)?;
+        let collector = traces::collector(&mut options)?;
         let contradictions = contradictions::find(&options, cloudflare.is_some());
         if let Some(key) = &options.auth_api_key {
             ServiceKey::new(key)
@@ -173,6 +177,7 @@ impl Config {
             bucket,
             cloudflare,
             stripe,
+            collector,
             workerd: workerd(options.workerd.as_deref(), search_path, &options.data)?,
             options,
             effective,

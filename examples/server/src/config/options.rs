@@ -42,8 +42,8 @@ pub(crate) enum Command {
     /// Validates the configuration, prints the effective values (secrets only as set) or the first error, and exits. If
     /// there is a database, its plans must not have changed under the same version.
     CheckConfig,
-    /// Checks the settings, the database, the clock, the data folder and its disk, mail, infrastructure, keys, DNS and
-    /// other services, and exits. Prints one line per subject, with what to do; the exit status is 1 after a failure.
+    /// Checks the settings, the database, the clock, the data folder and its disk, mail, infrastructure, the collector of
+    /// traces, keys, DNS and other services, and exits. Prints one line per subject, with what to do; the exit status is 1 after a failure.
     /// Nothing is changed, and a server may be running.
     Doctor,
     /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server
@@ -315,6 +315,35 @@ pub(crate) struct Options {
     /// The sender address of mails, `Name <address@example.org>`. Required with a mail server.
     #[arg(long, env = "MAIL_FROM", global = true)]
     pub(crate) mail_from: Option<String>,
+    /// The base URL of an OpenTelemetry collector that receives traces over OTLP (HTTP with protobuf), such as
+    /// `http://127.0.0.1:4318`; they are posted to `/v1/traces` below it [default: none, no traces are exported].
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", global = true)]
+    pub(crate) otlp_endpoint: Option<String>,
+    /// The whole URL to which traces are posted, instead of one below `otlp_endpoint` [default: none].
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", global = true)]
+    pub(crate) otlp_traces_endpoint: Option<String>,
+    /// Headers of the requests to the collector, such as a credential: `name=value`, separated by commas. Values are
+    /// percent-encoded [default: none].
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_HEADERS",
+        global = true,
+        hide_env_values = true
+    )]
+    pub(crate) otlp_headers: Option<String>,
+    /// A file that contains the headers for the collector.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_HEADERS_FILE", global = true)]
+    pub(crate) otlp_headers_file: Option<PathBuf>,
+    /// A PEM file with the root certificates that the collector's certificate must come from [default: those of the
+    /// system].
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", global = true)]
+    pub(crate) otlp_certificate: Option<PathBuf>,
+    /// The name of this server in traces [default: core-server].
+    #[arg(long, env = "OTEL_SERVICE_NAME", global = true)]
+    pub(crate) otel_service_name: Option<String>,
+    /// The share of the traces that are exported, from 0 to 1, the same on every node [default: 1].
+    #[arg(long, env = "OTEL_TRACES_SAMPLER_ARG", global = true)]
+    pub(crate) trace_ratio: Option<f64>,
     /// A token for Cloudflare's API. With it, infrastructure is created at Cloudflare instead of on this machine.
     #[arg(
         long,

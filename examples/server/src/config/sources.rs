@@ -10,7 +10,7 @@ use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
-const SECRETS: [&str; 11] = [
+const SECRETS: [&str; 12] = [
     "database_url",
     "database_direct_url",
     "redis_url",
@@ -19,6 +19,7 @@ const SECRETS: [&str; 11] = [
     "secret",
     "master_key",
     "smtp_url",
+    "otlp_headers",
     "cloudflare_api_token",
     "stripe_secret_key",
     "stripe_webhook_secret",

@@ -404,6 +404,72 @@ fn the_url_of_a_mail_server_may_come_from_a_file() {
 }
 
 #[test]
+fn a_collector_of_traces_is_set_by_its_base_or_its_whole_url_and_its_headers_stay_secret() {
+    let base = ["--otlp-endpoint", "http://a:4318/"];
+    let headers = ["--otlp-headers", "authorization=Bearer%20sesame"];
+    let config = load(&[&base[..], &headers, &["--trace-ratio", "0.25"]].concat()).unwrap();
+    let collector = config.collector.as_ref().unwrap();
+    assert_eq!(collector.endpoint, "http://a:4318/v1/traces");
+    assert_eq!(collector.service_name, "core-server");
+    assert_eq!(config.options.settings.traces.ratio, 0.25);
+    assert!(!config.effective.contains("sesame"), "{}", config.effective);
+    assert!(!format!("{config:?} {collector:?}").contains("sesame"));
+    let whole = [
+        "--otlp-traces-endpoint",
+        "https://b/spans",
+        "--otel-service-name",
+        "edge",
+    ];
+    let config = load(&[&base[..], &whole].concat()).unwrap();
+    let collector = config.collector.unwrap();
+    assert_eq!(collector.endpoint, "https://b/spans");
+    assert_eq!(collector.service_name, "edge");
+    for none in [&[][..], &["--otlp-endpoint", ""], &["--trace-ratio", "0.5"]] {
+        assert!(load(none).unwrap().collector.is_none(), "{none:?}");
+    }
+    let unused = load(&["--trace-ratio", "0.5"]).unwrap().contradictions;
+    assert!(unused[0].starts_with("trace_ratio: "), "{unused:?}");
+}
+
+#[test]
+fn the_headers_of_a_collector_may_come_from_a_file_and_mistakes_name_their_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headers");
+    std::fs::write(&file, "x-key=sesame\n").unwrap();
+    let path = file.to_str().unwrap();
+    let base = ["--otlp-endpoint", "http://a:4318"];
+    let config = load(&[&base[..], &["--otlp-headers-file", path]].concat()).unwrap();
+    assert_eq!(config.options.otlp_headers.as_deref(), Some("x-key=sesame"));
+    for (arguments, named) in [
+        (&["--otlp-endpoint", "sesame"][..], "otlp_endpoint: "),
+        (
+            &["--otlp-traces-endpoint", "sesame"],
+            "otlp_traces_endpoint: ",
+        ),
+        (&["--trace-ratio", "1.5"], "trace_ratio: "),
+        (&["--set", "settings.traces.ratio=-1"], "settings: "),
+        (&["--set", "settings.otlp.queue=0"], "settings: "),
+        (
+            &["--otlp-endpoint", "http://a", "--otlp-headers", "sesame"],
+            "otlp_headers: ",
+        ),
+        (
+            &[
+                "--otlp-endpoint",
+                "http://a",
+                "--otlp-certificate",
+                "/does/not/exist",
+            ],
+            "otlp_certificate: ",
+        ),
+    ] {
+        let error = load(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(named), "{named} {error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}
+
+#[test]
 fn the_program_that_runs_workers_is_set_or_found_and_reported() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();

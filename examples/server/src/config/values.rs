@@ -191,6 +191,7 @@ impl Options {
             master_key or master_key_file,
             auth_api_key or auth_api_key_file,
             smtp_url or smtp_url_file,
+            otlp_headers or otlp_headers_file,
             stripe_secret_key or stripe_secret_key_file,
             stripe_webhook_secret or stripe_webhook_secret_file,
         ] {
