@@ -26,6 +26,12 @@ pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
 
+    /// Opens a unit of reads that may lack the latest commits, see [`Store::begin_stale`](core_domain::port::Store::begin_stale).
+    /// An engine without replicas keeps the default implementation, which returns `None`.
+    async fn begin_stale(&self) -> Option<Box<dyn RowTx>> {
+        None
+    }
+
     /// Returns the current use of the engine's connections, for metrics. Must not wait. An engine without connections
     /// keeps the default implementation.
     fn pools(&self) -> Vec<PoolState> {

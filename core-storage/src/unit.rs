@@ -81,11 +81,9 @@ impl RecordStore {
     }
 }
 
-#[async_trait]
-impl Store for RecordStore {
-    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
-        let tx = self.rows.begin(mode).await?;
-        Ok(Box::new(RowUnit {
+impl RecordStore {
+    fn unit(&self, tx: Box<dyn RowTx>, mode: Mode) -> Box<dyn UnitOfWork> {
+        Box::new(RowUnit {
             tx,
             is_snapshot: mode == Mode::Read,
             aborted: false,
@@ -94,7 +92,19 @@ impl Store for RecordStore {
             counts: self.counts.clone(),
             identity_map: IdentityMap::of(mode),
             effects: Effects::default(),
-        }))
+        })
+    }
+}
+
+#[async_trait]
+impl Store for RecordStore {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        Ok(self.unit(self.rows.begin(mode).await?, mode))
+    }
+
+    async fn begin_stale(&self) -> Option<Box<dyn UnitOfWork>> {
+        let tx = self.rows.begin_stale().await?;
+        Some(self.unit(tx, Mode::Read))
     }
 
     async fn back_off(&self, run: u32) {

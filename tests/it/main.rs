@@ -31,6 +31,7 @@ mod notices;
 mod plan_versions;
 mod registry_jobs;
 mod renewals;
+mod replicas;
 mod secrets;
 #[cfg(unix)]
 mod service_manager;

@@ -22,8 +22,9 @@ use opentelemetry_sdk::Resource;
 use prost::Message;
 use tokio::time::timeout;
 
-use crate::config::{OtlpConfig, OtlpError};
+use crate::config::OtlpConfig;
 use crate::convert::{scope, span_data};
+use crate::error::OtlpError;
 use crate::tls;
 
 /// The content type of OTLP over HTTP.
@@ -47,7 +48,7 @@ pub(crate) enum SendError {
     /// The collector could not be reached, or is overloaded. The batch can be sent again after the pause.
     #[error("the collector is not available")]
     Unavailable {
-        /// The reason.
+        /// The error of the connection, or the response.
         #[source]
         cause: Cause,
         /// The pause that the collector asks for.

@@ -8,6 +8,8 @@ use http::{HeaderName, HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{OtlpError, otlp_error};
+
 /// The path of the traces below the base URL of a collector.
 const TRACES: &str = "/v1/traces";
 
@@ -66,23 +68,6 @@ impl OtlpOptions {
             Some((setting, _)) => Err(otlp_error(setting, "must be greater than 0")),
             None => Ok(()),
         }
-    }
-}
-
-/// The reason why spans cannot be exported.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{setting}: {problem}")]
-pub struct OtlpError {
-    /// The setting: `otlp.` and the field of [`OtlpConfig`] or [`OtlpOptions`].
-    pub setting: &'static str,
-    /// The problem with the value; never contains a secret.
-    pub problem: String,
-}
-
-pub(crate) fn otlp_error(setting: &'static str, problem: impl Into<String>) -> OtlpError {
-    OtlpError {
-        setting,
-        problem: problem.into(),
     }
 }
 

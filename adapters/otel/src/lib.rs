@@ -25,13 +25,15 @@
 mod collector;
 mod config;
 mod convert;
+mod error;
 mod processor;
 mod sink;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tls;
 
-pub use config::{OtlpConfig, OtlpError, OtlpOptions};
+pub use config::{OtlpConfig, OtlpOptions};
+pub use error::OtlpError;
 pub use opentelemetry_sdk;
 pub use processor::ProcessorSink;
 pub use sink::OtlpSink;

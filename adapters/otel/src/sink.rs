@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::collector::{Collector, SendError};
-use crate::config::{OtlpConfig, OtlpError, OtlpOptions, otlp_error};
+use crate::config::{OtlpConfig, OtlpOptions};
+use crate::error::{OtlpError, otlp_error};
 
 /// The first pause before a batch is sent again. Every further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -179,7 +180,7 @@ impl Exporter {
                 SendError::Refused(_) => return self.count_dropped(count, error),
             };
             let wait = wait.min(MAX_PAUSE);
-            // Without the sink, nobody waits for a later attempt.
+            // Without the sink, no one waits for a later attempt.
             if self.messages.is_closed() || Instant::now() + wait > until {
                 return self.count_dropped(count, error);
             }

@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::config::{OtlpError, otlp_error};
+use crate::error::{OtlpError, otlp_error};
 
 /// Trusts the certificates of the file, or those of the operating system if no file is given.
 ///

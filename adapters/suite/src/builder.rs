@@ -161,6 +161,7 @@ impl SuiteBuilder {
         self.choose_store(StoreChoice::Postgres(PostgresUrls {
             url: url.into(),
             direct_url: None,
+            replica_url: None,
         }))
     }
 
@@ -172,7 +173,22 @@ impl SuiteBuilder {
         self.choose_store(StoreChoice::Postgres(PostgresUrls {
             url: url.into(),
             direct_url: Some(direct_url.into()),
+            replica_url: None,
         }))
+    }
+
+    /// Reads lists from a standby of the Postgres database (feature `postgres`). Call it after
+    /// [`SuiteBuilder::postgres`] or [`SuiteBuilder::pooled_postgres`]; on another store it has no effect.
+    ///
+    /// A list may then lack commits of the last 2 seconds (`settings.pool.postgres_max_staleness`), also those of the
+    /// caller. Authorization and everything that is not a list with pages read the primary. So do lists while the standby is
+    /// further behind or cannot be reached.
+    #[must_use]
+    pub fn postgres_replica(mut self, url: impl Into<String>) -> Self {
+        if let StoreChoice::Postgres(urls) = &mut self.store {
+            urls.replica_url = Some(url.into());
+        }
+        self
     }
 
     /// Stores records in a Postgres database, on the connections of this pool (feature `sqlx`). See [`core_sqlx`] for the

@@ -21,7 +21,7 @@ use crate::assemble::open_options;
 #[cfg(feature = "s3")]
 use crate::blobs::s3_config;
 use crate::infrastructure::infrastructure;
-use crate::open::StoreChoice;
+use crate::open::{OpenOptions, StoreChoice};
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
 
@@ -164,9 +164,31 @@ impl SuiteBuilder {
         // Cursors do not leave this process, so any key will do.
         let secret = InstallationSecret::generate(self.entropy.as_ref());
         let options = open_options(self, &secret);
-        match self.store.clone().open_read_only(options).await {
-            Ok(store) => self.opened_database(store).await,
+        match self.store.clone().open_read_only(options.clone()).await {
+            Ok(store) => {
+                let mut found = self.opened_database(store).await;
+                found.extend(self.replica_finding(options).await);
+                found
+            }
             Err(error) => vec![Finding::failure(subject, refusal(error))],
+        }
+    }
+
+    /// Compares the replica with the primary. Returns `None` without a replica.
+    async fn replica_finding(&self, options: OpenOptions) -> Option<Finding> {
+        let subject = "replica";
+        match self.store.clone().replica_lag(options).await {
+            Ok(bytes) => {
+                let text = format!("follows the primary, {} bytes behind it", bytes?);
+                Some(Finding::fine(subject, text))
+            }
+            Err(error) => {
+                let text = format!(
+                    "{}; lists read the primary until the replica follows it",
+                    Cause::new(error)
+                );
+                Some(Finding::failure(subject, text))
+            }
         }
     }
 

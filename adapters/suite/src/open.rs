@@ -68,6 +68,10 @@ pub struct PoolOptions {
     /// 10 s.
     #[serde(with = "duration_text")]
     pub postgres_retry_timeout: Duration,
+    /// The maximum age of a commit that a list from a replica may lack. If the replica is further behind, or cannot be
+    /// reached, the primary is read. Without a replica it has no effect. Default: 2 s.
+    #[serde(with = "duration_text")]
+    pub postgres_max_staleness: Duration,
     /// Maximum duration of a statement on Postgres; 0 means no limit. Default: 20 s.
     #[serde(with = "duration_text")]
     pub postgres_statement_timeout: Duration,
@@ -99,6 +103,7 @@ impl Default for PoolOptions {
             postgres_client_check_interval: Duration::from_secs(1),
             postgres_answer_margin: Duration::from_secs(5),
             postgres_retry_timeout: Duration::from_secs(10),
+            postgres_max_staleness: Duration::from_secs(2),
             postgres_statement_timeout: Duration::from_secs(20),
             postgres_lock_timeout: Duration::from_secs(5),
             postgres_idle_timeout: Duration::from_secs(30),
@@ -152,12 +157,15 @@ pub(crate) struct PostgresUrls {
     pub(crate) url: String,
     /// The address without a pooler; `None` if `url` is that.
     pub(crate) direct_url: Option<String>,
+    /// The address of standbys for lists that may be stale; `None` if all lists read the primary.
+    pub(crate) replica_url: Option<String>,
 }
 
 impl std::fmt::Debug for PostgresUrls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresUrls")
             .field("is_pooled", &self.direct_url.is_some())
+            .field("has_replica", &self.replica_url.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -333,6 +341,22 @@ impl StoreChoice {
         }
     }
 
+    /// Returns the number of bytes of the write-ahead log by which the replica is behind; `None` without a replica.
+    pub(crate) async fn replica_lag(self, options: OpenOptions) -> Result<Option<u64>, SuiteError> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(urls) => {
+                let config = postgres_config(urls, options);
+                Ok(core_storage::postgres::measure_replica_lag(config).await?)
+            }
+            _ => {
+                // Only Postgres uses them.
+                drop(options);
+                Ok(None)
+            }
+        }
+    }
+
     /// Opens the store for reading, while another process may use it. Only SQLite and Postgres differ from
     /// [`Self::open`].
     pub(crate) async fn open_read_only(
@@ -393,6 +417,12 @@ fn postgres_config(
 ) -> core_storage::postgres::PostgresConfig {
     let mut config = core_storage::postgres::PostgresConfig::new(urls.url, options.cursor_key);
     config.direct_url = urls.direct_url;
+    config.replica = urls
+        .replica_url
+        .map(|url| core_storage::postgres::ReplicaConfig {
+            url,
+            max_staleness: options.pool.postgres_max_staleness,
+        });
     config.clock = options.clock;
     config.schema = options.postgres.schema;
     config.root_certificates = options.postgres.root_certificates;

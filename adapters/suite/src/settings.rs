@@ -22,7 +22,7 @@ use crate::outbox_options::OutboxOptions;
 #[cfg(feature = "local")]
 use crate::site_options::SiteOptions;
 use crate::sweep_options::SweepOptions;
-use crate::traces::TraceOptions;
+use crate::trace_options::TraceOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
@@ -122,7 +122,9 @@ impl Settings {
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
         #[cfg(feature = "otel")]
-        self.otlp.check().map_err(crate::traces::refused_by_otel)?;
+        self.otlp
+            .check()
+            .map_err(crate::trace_options::refused_by_otel)?;
         #[cfg(feature = "redis")]
         self.redis.check().map_err(refused_by_redis)?;
         #[cfg(feature = "s3")]
@@ -241,6 +243,10 @@ impl Settings {
             (
                 "pool.postgres_max_idle",
                 self.pool.postgres_max_idle.is_zero(),
+            ),
+            (
+                "pool.postgres_max_staleness",
+                self.pool.postgres_max_staleness.is_zero(),
             ),
             (
                 "pool.postgres_answer_margin",

@@ -6,41 +6,11 @@ use core_domain::gateway::Sampling;
 use core_domain::port::SpanSink;
 use core_http::gateway::ConfigError;
 use core_http::kernel::Tracer;
-use serde::{Deserialize, Serialize};
 
 use crate::SuiteBuilder;
 use crate::secret::InstallationSecret;
-
-/// Which traces are sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TraceOptions {
-    /// The share of the traces that are sampled, from 0 to 1. Traces of a trusted proxy are sampled if their
-    /// `traceparent` says so. The same on every node. Default: 1.
-    pub ratio: f64,
-}
-
-impl Default for TraceOptions {
-    fn default() -> Self {
-        Self { ratio: 1.0 }
-    }
-}
-
-impl TraceOptions {
-    /// Checks that the ratio is a share.
-    ///
-    /// # Errors
-    /// [`ConfigError`] names the invalid option.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        if (0.0..=1.0).contains(&self.ratio) {
-            return Ok(());
-        }
-        Err(ConfigError {
-            setting: "traces.ratio",
-            problem: "must be between 0 and 1".to_owned(),
-        })
-    }
-}
+#[cfg(feature = "otel")]
+use crate::trace_options::refused_by_otel;
 
 /// Returns the sink set on the builder, or else one that exports spans to its collector. `None` if spans go nowhere.
 pub(crate) fn span_sink(builder: &SuiteBuilder) -> Result<Option<Arc<dyn SpanSink>>, ConfigError> {
@@ -86,14 +56,6 @@ pub(crate) fn check_otlp(builder: &SuiteBuilder) -> Result<(), ConfigError> {
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 pub(crate) const fn check_otlp(_: &SuiteBuilder) -> Result<(), ConfigError> {
     Ok(())
-}
-
-#[cfg(feature = "otel")]
-pub(crate) fn refused_by_otel(error: core_otel::OtlpError) -> ConfigError {
-    ConfigError {
-        setting: error.setting,
-        problem: error.problem,
-    }
 }
 
 /// Returns the tracer of a suite. Its sampling key follows from the installation's secret, so that all nodes decide the

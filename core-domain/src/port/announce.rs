@@ -67,6 +67,10 @@ impl Store for AnnouncingStore {
         }))
     }
 
+    async fn begin_stale(&self) -> Option<Box<dyn UnitOfWork>> {
+        self.store.begin_stale().await
+    }
+
     async fn back_off(&self, run: u32) {
         self.store.back_off(run).await;
     }

@@ -294,6 +294,16 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError>;
 
+    /// Opens a unit of reads that see one consistent state of the store, which may lack the latest commits. How far it may
+    /// be behind is a setting of the store. Returns `None` if the store has no replica, or if its replica is too far behind
+    /// or cannot be reached. A wrapper passes the call on.
+    ///
+    /// A unit on a replica can fail where one on the primary does not. The caller then repeats the reads in a unit of
+    /// [`Store::begin`].
+    async fn begin_stale(&self) -> Option<Box<dyn UnitOfWork>> {
+        None
+    }
+
     /// Waits before the `run`-th repetition (counted from 1) of a unit that ended with [`StoreError::Retry`]. The
     /// pauses are short, grow exponentially up to a limit, and are jittered, so that conflicting units drift apart. The
     /// store implements the pause because the domain has no runtime. A wrapper passes the call on.

@@ -31,6 +31,25 @@ impl Default for Keepalive {
     }
 }
 
+/// A standby for lists that may be stale, see [`Store::begin_stale`](core_domain::port::Store::begin_stale).
+#[derive(Clone)]
+pub struct ReplicaConfig {
+    /// The URL of the same database on a standby, or on several. It leads to a pooler only if
+    /// [`PostgresConfig::direct_url`] is set.
+    pub url: String,
+    /// The maximum age of a commit that such a list lacks. If the standby is further behind, the primary is read.
+    pub max_staleness: Duration,
+}
+
+impl std::fmt::Debug for ReplicaConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The URL may contain a password.
+        f.debug_struct("ReplicaConfig")
+            .field("max_staleness", &self.max_staleness)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The configuration of the Postgres store.
 #[derive(Clone)]
 pub struct PostgresConfig {
@@ -44,6 +63,8 @@ pub struct PostgresConfig {
     /// of a session: no settings, no prepared statements. Migrations, notices, hints and backups use this URL, because
     /// they need a session. Default: `None`, `url` leads to the server itself.
     pub direct_url: Option<String>,
+    /// A standby for lists that may be stale. Default: `None`, all units use the primary.
+    pub replica: Option<ReplicaConfig>,
     /// The source of `now`. Default: `None`, which is the clock of the database. Several processes on one database
     /// should use the default.
     pub clock: Option<Arc<dyn Clock>>,
@@ -121,6 +142,7 @@ impl PostgresConfig {
         Self {
             url: url.into(),
             direct_url: None,
+            replica: None,
             clock: None,
             cursor_key: cursor_key.into(),
             connections: 16,

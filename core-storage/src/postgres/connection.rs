@@ -19,6 +19,7 @@ use tokio_postgres::{AsyncMessage, Client, RowStream, SimpleQueryMessage};
 
 use super::connect::{Io, connect};
 use super::options::Options;
+use super::position::Position;
 use super::tls::Tls;
 use super::values::{Parameter, ResultRow, type_of};
 use crate::sql::Statement;
@@ -142,6 +143,20 @@ async fn query_number(client: &Client, text: &str) -> Result<Option<i64>, RunErr
         _ => None,
     });
     Ok(numbers.next())
+}
+
+/// Runs constant SQL. Returns the position in its last row, if any: the timeline and the number of bytes.
+async fn query_position(client: &Client, text: &str) -> Result<Option<Position>, RunError> {
+    let messages = client.simple_query(text).await?;
+    let rows = messages.iter().rev();
+    let mut positions = rows.filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(Position {
+            timeline: row.get(0)?.parse().ok()?,
+            bytes: row.get(1)?.parse().ok()?,
+        }),
+        _ => None,
+    });
+    Ok(positions.next())
 }
 
 async fn execute(
@@ -268,11 +283,13 @@ impl Connection {
         self.check_replicated()
     }
 
-    /// Fails if the server warned during the commit: the wait for a synchronous standby was cancelled or timed out. The
-    /// server then reports success, although a failover can lose the transaction.
+    /// Fails if the server warned during the commit: the wait for a synchronous standby was cancelled (`pg_cancel_backend`).
+    /// The server then reports success, although a failover can lose the transaction.
     fn check_replicated(&self) -> Result<(), RunError> {
         if self.has_warning {
-            let error = StoreError::commit_unknown("no standby confirmed the commit in time");
+            let error = StoreError::commit_unknown(
+                "the wait for a standby to confirm the commit was cancelled",
+            );
             return Err(RunError::Visit(error));
         }
         Ok(())
@@ -296,6 +313,12 @@ impl Connection {
             Ok(rows.try_collect().await?)
         };
         driver.run(query).await
+    }
+
+    /// Runs constant SQL. Returns the position in its last row, if any.
+    pub(super) async fn position(&mut self, text: &str) -> Result<Option<Position>, RunError> {
+        let (driver, client, _) = self.parts();
+        driver.run(query_position(client, text)).await
     }
 
     /// Runs a change. Returns the number of affected rows.

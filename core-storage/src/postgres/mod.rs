@@ -27,6 +27,8 @@ mod notices;
 mod openings;
 mod options;
 mod pool;
+mod position;
+mod replica;
 mod schema;
 mod servers;
 mod tls;
@@ -47,14 +49,16 @@ use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::table::Table;
 use crate::unit::RecordStore;
 
-pub use config::{Keepalive, PostgresConfig};
+pub use config::{Keepalive, PostgresConfig, ReplicaConfig};
 pub use error::PoolerError;
 pub use hints::Hints;
 pub use notices::PostgresNotices;
+pub use replica::measure_replica_lag;
 
 pub use crate::sql::postgres::PostgresError;
 
 use pool::Pool;
+use replica::Replica;
 use unit::PostgresTx;
 
 /// Opens the store and runs pending migrations. Processes that start at the same time wait for each other.
@@ -118,6 +122,7 @@ async fn read_only_rows(
     schema::ensure_migrated(&session_pool(&pool, &config)?).await?;
     Ok(Arc::new(PostgresRows {
         pool,
+        replica: None,
         clock: config.clock,
         texts: Arc::default(),
         is_read_only: true,
@@ -135,8 +140,11 @@ pub async fn rows(
     let pool = Pool::new(&config)?;
     schema::ensure_settings(&pool).await?;
     schema::migrate(&session_pool(&pool, &config)?, &config, extra).await?;
+    let replica = config.replica.as_ref();
+    let replica = replica.map(|replica| Replica::start(&pool, replica, &config));
     Ok(Arc::new(PostgresRows {
         pool,
+        replica: replica.transpose()?,
         clock: config.clock,
         texts: Arc::default(),
         is_read_only: false,
@@ -146,9 +154,18 @@ pub async fn rows(
 #[derive(Debug)]
 struct PostgresRows {
     pool: Arc<Pool>,
+    replica: Option<Replica>,
     clock: Option<Arc<dyn Clock>>,
     texts: Arc<StatementCache>,
     is_read_only: bool,
+}
+
+impl PostgresRows {
+    fn wrap(&self, unit: PostgresTx, mode: Mode) -> Box<dyn RowTx> {
+        let (texts, clock) = (self.texts.clone(), self.clock.clone());
+        let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);
+        CheckedTx::wrap(Box::new(tx), mode)
+    }
 }
 
 #[async_trait]
@@ -158,12 +175,16 @@ impl RowStore for PostgresRows {
             ensure_read(mode)?;
         }
         let unit = PostgresTx::begin(&self.pool, mode, self.clock.is_none()).await?;
-        let (texts, clock) = (self.texts.clone(), self.clock.clone());
-        let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);
-        Ok(CheckedTx::wrap(Box::new(tx), mode))
+        Ok(self.wrap(unit, mode))
+    }
+
+    async fn begin_stale(&self) -> Option<Box<dyn RowTx>> {
+        let unit = self.replica.as_ref()?.begin().await?;
+        Some(self.wrap(unit, Mode::Read))
     }
 
     fn pools(&self) -> Vec<PoolState> {
-        vec![self.pool.state()]
+        let replica = self.replica.as_ref().map(Replica::state);
+        std::iter::once(self.pool.state()).chain(replica).collect()
     }
 }

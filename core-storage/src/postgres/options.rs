@@ -55,6 +55,19 @@ impl Options {
         Ok(Self::of_url(url, config)?.with_settings())
     }
 
+    /// Creates the options for units on a standby.
+    pub(super) fn replica(config: &PostgresConfig, url: &str) -> Result<Self, StoreError> {
+        let mut config = config.clone();
+        url.clone_into(&mut config.url);
+        let mut options = Self::new(&config)?;
+        if !url.contains("target_session_attrs") {
+            let any = TargetSessionAttrs::Any;
+            options.config.target_session_attrs(any);
+            options.servers = Servers::of(&options.config).unwrap_or(options.servers);
+        }
+        Ok(options)
+    }
+
     fn of_url(url: &str, config: &PostgresConfig) -> Result<Self, StoreError> {
         // The cause is omitted because it may contain the URL with its password.
         let invalid = || StoreError::backend("the database URL is invalid");

@@ -15,12 +15,18 @@ use super::PostgresConfig;
 use super::connection::Connection;
 use super::openings::Openings;
 use super::options::Options;
+use super::position::Position;
 
 use crate::sql::postgres::RunError;
 use crate::waiting::Waiting;
 
 /// The maximum age of a connection. Its server process accumulates memory for tables and plans.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
+
+/// The name of a pool of connections to the primary.
+const PRIMARY: &str = "postgres";
+/// The name of a pool of connections to a standby.
+const REPLICA: &str = "postgres-replica";
 
 /// A connection and the time at which it was opened.
 struct PooledConnection {
@@ -52,6 +58,8 @@ pub(super) enum Work {
 
 /// The pool of a store's connections. The connection that was released last is reused first.
 pub(super) struct Pool {
+    /// The name in metrics.
+    name: &'static str,
     pub(super) options: Options,
     /// The statements that open units.
     pub(super) openings: Openings,
@@ -98,15 +106,25 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// Creates a pool for units of work, without connections. Must be called in a Tokio runtime.
     pub(super) fn new(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
-        Ok(Self::with_options(Options::new(config)?, config))
+        Ok(Self::with_options(PRIMARY, Options::new(config)?, config))
     }
 
     /// Creates a pool for work that needs a session, without connections. Must be called in a Tokio runtime.
     pub(super) fn direct(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
-        Ok(Self::with_options(Options::direct(config)?, config))
+        Ok(Self::with_options(
+            PRIMARY,
+            Options::direct(config)?,
+            config,
+        ))
     }
 
-    fn with_options(options: Options, config: &PostgresConfig) -> Arc<Self> {
+    /// Creates a pool for units on a standby, without connections. Must be called in a Tokio runtime.
+    pub(super) fn replica(config: &PostgresConfig, url: &str) -> Result<Arc<Self>, StoreError> {
+        let options = Options::replica(config, url)?;
+        Ok(Self::with_options(REPLICA, options, config))
+    }
+
+    fn with_options(name: &'static str, options: Options, config: &PostgresConfig) -> Arc<Self> {
         let connections = usize::try_from(config.connections.max(2));
         let connections = connections.unwrap_or(Semaphore::MAX_PERMITS);
         let max_idle = config.max_idle;
@@ -115,6 +133,7 @@ impl Pool {
             false => Openings::of_session(),
         };
         Arc::new_cyclic(|pool| Self {
+            name,
             options,
             openings,
             acquire_timeout: config.acquire_timeout,
@@ -149,7 +168,7 @@ impl Pool {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let in_use = self.limit.saturating_sub(self.permits.available_permits());
         PoolState {
-            name: "postgres",
+            name: self.name,
             limit: number(self.limit),
             in_use: Some(number(in_use)),
             idle: Some(number(self.idle().len())),
@@ -221,6 +240,20 @@ impl Lease {
             .as_mut()
             .ok_or_else(|| RunError::Closed.into_failure());
         opened.map(|opened| &mut opened.connection)
+    }
+
+    /// Runs a statement that returns a position in the write-ahead log.
+    pub(super) async fn read_position(
+        &mut self,
+        text: &str,
+    ) -> Result<Option<Position>, StoreError> {
+        self.work = Work::Statement;
+        let outcome = self.connection()?.position(text).await;
+        self.work = Work::None;
+        outcome.map_err(|error| {
+            self.handle_error(&error);
+            error.into_failure()
+        })
     }
 
     /// Replaces a lost connection by a new one.

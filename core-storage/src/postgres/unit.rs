@@ -6,6 +6,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
 use super::pool::{Lease, Pool, Work};
+use super::position::Position;
 use crate::sql::postgres::RunError;
 use crate::sql::{Executor, Statement};
 use crate::value::Visit;
@@ -51,6 +52,30 @@ impl PostgresTx {
             is_fresh: true,
             now: None,
         })
+    }
+
+    /// Opens a unit of reads on a standby. Also returns the position that the standby has replayed; `None` if the server
+    /// is not a standby.
+    pub(super) async fn begin_on_standby(
+        pool: &Arc<Pool>,
+        opening: Arc<str>,
+    ) -> Result<(Self, Option<Position>), StoreError> {
+        let mut unit = Self {
+            lease: pool.acquire().await?,
+            mode: Mode::Read,
+            opening: Some(Arc::clone(&opening)),
+            state: State::NotStarted,
+            is_fresh: true,
+            now: None,
+        };
+        unit.lease.work = Work::Statement;
+        let mut outcome = unit.lease.connection()?.position(&opening).await;
+        if unit.has_reconnected(&outcome).await? {
+            outcome = unit.lease.connection()?.position(&opening).await;
+        }
+        let position = outcome.as_ref().ok().copied().flatten();
+        unit.finish_open(outcome.map(|_| None))?;
+        Ok((unit, position))
     }
 
     /// Records the outcome of a statement.

@@ -29,7 +29,7 @@ pub use proxy::Proxy;
 pub use schema::{drop_postgres_guards, postgres_schema};
 #[cfg(feature = "sqlite")]
 pub use schema::{drop_sqlite_guards, sqlite_schema};
-use server::{restart_immediately, start};
+use server::{restart_immediately, start, start_standby};
 
 /// An empty database, which is dropped together with this value.
 #[derive(Debug)]
@@ -132,6 +132,23 @@ impl DedicatedPostgres {
         let name = format!("own-{}", COUNT.fetch_add(1, Ordering::SeqCst));
         let of_name = name.clone();
         let url = start_or_panic(move || start(&of_name, settings, &[])).await;
+        Self { url, name }
+    }
+
+    /// Returns the URL of its database through a proxy.
+    #[must_use]
+    pub fn url_through(&self, proxy: &Proxy) -> String {
+        with_hosts(&self.url, &proxy.address.to_string())
+    }
+
+    /// Starts a standby that follows this server.
+    ///
+    /// # Panics
+    /// If the standby does not start.
+    pub async fn start_standby(&self) -> Self {
+        let name = format!("{}-standby", self.name);
+        let (of_name, primary) = (name.clone(), self.url.clone());
+        let url = start_or_panic(move || start_standby(&of_name, &primary)).await;
         Self { url, name }
     }
 

@@ -63,6 +63,11 @@ impl Proxy {
         self.swallows.send_replace(true);
     }
 
+    /// Forwards again, but not on the connections that were swallowed.
+    pub fn forward_again(&self) {
+        self.swallows.send_replace(false);
+    }
+
     /// Delays what clients send on the existing connections, until [`Proxy::release`].
     pub fn hold(&self) {
         self.held_connections

@@ -66,14 +66,8 @@ pub(super) fn start(
     settings: &[&str],
     files: &[(&str, &str)],
 ) -> Result<String, String> {
+    let (folder, run_as) = create_folder(name)?;
     let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
-    let run_as = run_as_prefix()?;
-    let folder = folder_of(name);
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    if let Some(user) = run_as.get(2) {
-        output(Command::new("chown").arg(user).arg(&folder))?;
-    }
-    stop_on_exit(&run_as, &binaries, &folder)?;
     let data = folder.join("data");
     let mut initdb = command(&run_as, &binaries.join("initdb"));
     initdb.arg("-D").arg(&data);
@@ -91,6 +85,35 @@ pub(super) fn start(
     for (name, content) in files {
         add_file(&run_as, &data.join(name), content)?;
     }
+    serve(name, settings)
+}
+
+/// Starts a standby that follows the server at this URL. It runs until this process ends. Returns its URL.
+pub(super) fn start_standby(name: &str, primary: &str) -> Result<String, String> {
+    let (folder, run_as) = create_folder(name)?;
+    let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
+    let mut copy = command(&run_as, &binaries.join("pg_basebackup"));
+    copy.args(["--write-recovery-conf", "--checkpoint", "fast"]);
+    copy.args(["--dbname", primary, "--pgdata"]);
+    output(copy.arg(folder.join("data")).current_dir(&folder))?;
+    serve(name, &[])
+}
+
+/// Creates the folder of a server that is stopped when this process ends. Also returns the words before its commands.
+fn create_folder(name: &str) -> Result<(PathBuf, Vec<String>), String> {
+    let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
+    let run_as = run_as_prefix()?;
+    let folder = folder_of(name);
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    if let Some(user) = run_as.get(2) {
+        output(Command::new("chown").arg(user).arg(&folder))?;
+    }
+    stop_on_exit(&run_as, &binaries, &folder)?;
+    Ok((folder, run_as))
+}
+
+/// Starts the server whose data folder is complete, on a free port. Returns its URL.
+fn serve(name: &str, settings: &[&str]) -> Result<String, String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     let port = listener.local_addr().map_err(|e| e.to_string())?.port();
     drop(listener);

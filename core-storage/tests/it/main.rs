@@ -38,6 +38,9 @@ mod postgres_notices;
 mod postgres_patroni;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_pgbouncer;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_replica;
+
 #[cfg(all(feature = "conformance", feature = "postgres-tls"))]
 mod postgres_tls;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]

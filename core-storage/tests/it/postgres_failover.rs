@@ -113,7 +113,7 @@ async fn unresponsive_hosts_do_not_prevent_a_connection_to_the_last_host() {
 }
 
 #[tokio::test]
-async fn a_commit_that_no_standby_confirms_in_time_has_an_unknown_outcome() {
+async fn a_commit_whose_wait_for_a_standby_is_cancelled_has_an_unknown_outcome() {
     let server = DedicatedPostgres::start_with(&["synchronous_standby_names=standby"]).await;
     let client = testing::connect(&server.url).await;
     let run = async |text: &str| client.batch_execute(text).await.unwrap();
@@ -124,8 +124,16 @@ async fn a_commit_that_no_standby_confirms_in_time_has_an_unknown_outcome() {
         .unwrap();
 
     run("ALTER ROLE core RESET synchronous_commit").await;
-    let store = open(config(server.url.clone())).await;
-    let unconfirmed = soon(add(&store, "2")).await;
+    let mut config = config(server.url.clone());
+    config.statement_timeout = TIMEOUT;
+    let store = open(config).await;
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let cancelled = async {
+        while client.query(cancel, &[]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (unconfirmed, ()) = soon(async { tokio::join!(add(&store, "2"), cancelled) }).await;
     assert!(
         matches!(unconfirmed, Err(StoreError::CommitUnknown(_))),
         "{unconfirmed:?}"

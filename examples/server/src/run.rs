@@ -230,10 +230,20 @@ pub(crate) fn with_database(builder: SuiteBuilder, database: &Database) -> Suite
     match database {
         Database::Memory => builder.in_memory(),
         Database::Sqlite(path) => builder.sqlite(path),
-        Database::Postgres { url, direct_url } => match direct_url {
-            Some(direct_url) => builder.pooled_postgres(url, direct_url),
-            None => builder.postgres(url),
-        },
+        Database::Postgres {
+            url,
+            direct_url,
+            replica_url,
+        } => {
+            let builder = match direct_url {
+                Some(direct_url) => builder.pooled_postgres(url, direct_url),
+                None => builder.postgres(url),
+            };
+            match replica_url {
+                Some(replica_url) => builder.postgres_replica(replica_url),
+                None => builder,
+            }
+        }
     }
 }
 

@@ -109,7 +109,7 @@ async fn a_batch_that_the_collector_refuses_is_dropped_at_once() {
 
 #[tokio::test]
 async fn a_silent_collector_delays_neither_spans_nor_the_end_beyond_its_limit() {
-    // Connections are accepted by the system, and nobody responds.
+    // Connections are accepted by the system, and nothing responds.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = config(&format!("http://{}", silent.local_addr().unwrap()));
     config.options = OtlpOptions {
@@ -121,8 +121,8 @@ async fn a_silent_collector_delays_neither_spans_nor_the_end_beyond_its_limit() 
     };
     let sink = OtlpSink::start(&config).unwrap();
     let began = Instant::now();
-    for seed in 0..1_000 {
-        sink.record(span("GET", seed));
+    for number in 0..1_000 {
+        sink.record(span("GET", number));
     }
     sink.flush().await;
     assert!(began.elapsed() < Duration::from_secs(30));
@@ -138,8 +138,8 @@ async fn no_batch_has_more_spans_than_its_limit() {
     let mut config = config(&collector.url());
     config.options.batch = 4;
     let sink = OtlpSink::start(&config).unwrap();
-    for seed in 0..10 {
-        sink.record(span("GET", seed));
+    for number in 0..10 {
+        sink.record(span("GET", number));
     }
     let counts = counts_after(&sink, 10).await;
     assert_eq!(counts.exported, 10);

@@ -122,18 +122,21 @@ struct StoreMetrics {
     read: ModeSeries,
     write: ModeSeries,
     read_committed: ModeSeries,
+    /// Units of reads on a replica.
+    stale: ModeSeries,
     commit: Histogram,
     retries: Counter,
     slow_unit: Duration,
 }
 
 impl StoreMetrics {
-    const fn series(&self, mode: Mode) -> &ModeSeries {
+    const fn series(&self, mode: Option<Mode>) -> &ModeSeries {
         match mode {
-            Mode::Auto => &self.auto,
-            Mode::Read => &self.read,
-            Mode::Write => &self.write,
-            Mode::ReadCommitted => &self.read_committed,
+            Some(Mode::Auto) => &self.auto,
+            Some(Mode::Read) => &self.read,
+            Some(Mode::Write) => &self.write,
+            Some(Mode::ReadCommitted) => &self.read_committed,
+            None => &self.stale,
         }
     }
 }
@@ -156,6 +159,7 @@ impl MeteredStore {
                 read: series("read"),
                 write: series("write"),
                 read_committed: series("read-committed"),
+                stale: series("stale"),
                 commit: metrics.histograms(&COMMIT, Buckets::REQUESTS).with([]),
                 retries: metrics.counters(&RETRIES).with([]),
                 slow_unit,
@@ -167,17 +171,21 @@ impl MeteredStore {
 #[async_trait]
 impl Store for MeteredStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
-        let mut measured = Measurement::begin(&self.metrics, mode);
+        let mut measured = Measurement::begin(&self.metrics, Some(mode));
         match self.store.begin(mode).await {
-            Ok(unit) => {
-                measured.series().wait.record(measured.began.elapsed());
-                Ok(Box::new(MeteredUnit { unit, measured }))
-            }
+            Ok(unit) => Ok(measured.into_unit(unit)),
             Err(error) => {
                 measured.outcome = Outcome::Failed;
                 Err(error)
             }
         }
+    }
+
+    async fn begin_stale(&self) -> Option<Box<dyn UnitOfWork>> {
+        let began = Instant::now();
+        let unit = self.store.begin_stale().await?;
+        let measured = Measurement::begin(&self.metrics, None).since(began);
+        Some(measured.into_unit(unit))
     }
 
     async fn back_off(&self, run: u32) {
@@ -205,7 +213,8 @@ impl Store for MeteredStore {
 /// A unit of work that is measured. It is counted when this value is dropped.
 struct Measurement {
     metrics: Arc<StoreMetrics>,
-    mode: Mode,
+    /// `None` for a unit on a replica.
+    mode: Option<Mode>,
     began: Instant,
     outcome: Outcome,
     /// The slowest statements before the end of the unit.
@@ -215,7 +224,7 @@ struct Measurement {
 }
 
 impl Measurement {
-    fn begin(metrics: &Arc<StoreMetrics>, mode: Mode) -> Self {
+    fn begin(metrics: &Arc<StoreMetrics>, mode: Option<Mode>) -> Self {
         let measured = Self {
             metrics: Arc::clone(metrics),
             mode,
@@ -227,6 +236,21 @@ impl Measurement {
         };
         measured.series().open.increment();
         measured
+    }
+
+    /// Sets the instant at which the unit was requested.
+    fn since(mut self, began: Instant) -> Self {
+        self.began = began;
+        self
+    }
+
+    /// Records the wait for a unit that is open, and returns the unit with its measurement.
+    fn into_unit(self, unit: Box<dyn UnitOfWork>) -> Box<dyn UnitOfWork> {
+        self.series().wait.record(self.began.elapsed());
+        Box::new(MeteredUnit {
+            unit,
+            measured: self,
+        })
     }
 
     fn series(&self) -> &ModeSeries {

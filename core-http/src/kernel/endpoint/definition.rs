@@ -79,6 +79,8 @@ impl HandlerOutcome {
 pub(crate) enum Handler {
     /// Runs once in a unit of work of this mode.
     Unit(Mode, Arc<UnitRun>),
+    /// Reads a page of a list.
+    List(ListRuns),
     /// Reads repeatedly, each time in a new unit of work, until a condition holds or the time is up.
     Waits(Arc<UnitRun>),
     /// Runs in a unit of work, and then outside of one.
@@ -87,6 +89,16 @@ pub(crate) enum Handler {
     Plain(Arc<PlainRun>),
     /// Opens its units of work and reads the body itself.
     Upload(Arc<UploadRun>),
+}
+
+/// A handler that reads a page of a list, from the primary or from a replica.
+#[derive(Clone)]
+pub(crate) struct ListRuns {
+    /// The mode of the unit of work on the primary.
+    pub(crate) mode: Mode,
+    pub(crate) on_primary: Arc<UnitRun>,
+    /// Authorizes the caller in a unit of its own on the primary, so that a stale replica never grants access.
+    pub(crate) on_replica: Arc<UnitRun>,
 }
 
 // Closures that pass through these functions are inferred to be valid for every lifetime.
@@ -190,7 +202,7 @@ impl Row {
         A: Answer,
         H: for<'a> UnitHandler<'a, S, P, WaitQuery, B, A>,
     {
-        let run = run_in_unit(handler, ended);
+        let run = run_in_unit(Arc::new(handler), ended);
         Endpoint::new::<P, WaitQuery, B, A>(self, S::REQUIREMENT, Handler::Waits(run))
     }
 
@@ -203,8 +215,17 @@ impl Row {
         A: Answer,
         H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
     {
-        let run = run_in_unit(handler, |_| true);
-        Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Unit(mode, run))
+        let handler = Arc::new(handler);
+        let run = run_in_unit(Arc::clone(&handler), |_| true);
+        let handler = match mode {
+            Mode::Auto | Mode::Read if takes_cursors::<Q>() => Handler::List(ListRuns {
+                mode,
+                on_primary: run,
+                on_replica: run_on_replica(handler),
+            }),
+            _ => Handler::Unit(mode, run),
+        };
+        Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, handler)
     }
 
     /// Completes the row with a handler that receives no unit of work, because it does slow work (hashing, calls to
@@ -301,7 +322,7 @@ async fn authorize_in_own_unit<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result
 ///
 /// If there is one, the handler still runs, unless the row ends access. Its own checks can then withhold the response
 /// from a caller who may no longer see it. Its answer is dropped, and the unit of work is not committed.
-fn run_in_unit<S, P, Q, B, A, H>(handler: H, ended: fn(&A) -> bool) -> Arc<UnitRun>
+fn run_in_unit<S, P, Q, B, A, H>(handler: Arc<H>, ended: fn(&A) -> bool) -> Arc<UnitRun>
 where
     S: OpenScope<Input<P, Q, B>>,
     P: PathParams,
@@ -310,7 +331,6 @@ where
     A: Answer,
     H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
 {
-    let handler = Arc::new(handler);
     unit_run(move |cx, uow, parsed, progress| {
         let handler = Arc::clone(&handler);
         Box::pin(async move {
@@ -341,6 +361,38 @@ where
             })
         })
     })
+}
+
+/// Wraps a handler that reads a page of a list in a unit of work on a replica.
+fn run_on_replica<S, P, Q, B, A, H>(handler: Arc<H>) -> Arc<UnitRun>
+where
+    S: OpenScope<Input<P, Q, B>>,
+    P: PathParams,
+    Q: Shape,
+    B: Shape,
+    A: Answer,
+    H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
+{
+    unit_run(move |cx, uow, parsed, _| {
+        let handler = Arc::clone(&handler);
+        Box::pin(async move {
+            let input: Input<P, Q, B> = parsed.input()?;
+            let scope = authorize_in_own_unit(cx, &input).await?;
+            let answer = handler.call(cx, scope, uow, input).await?;
+            Ok(HandlerOutcome {
+                ended: true,
+                dry_run: None,
+                reply: answer.reply(cx.success)?,
+                is_replay: false,
+            })
+        })
+    })
+}
+
+/// Returns whether a query has a `cursor`: the endpoint returns a page of a list.
+fn takes_cursors<Q: Shape>() -> bool {
+    let schema = schemars::schema_for!(Q);
+    schema.pointer("/properties/cursor").is_some()
 }
 
 /// An endpoint: a row with its handler. An entry of a service's table.

@@ -24,7 +24,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use super::authenticate::identify;
 use super::check_request::{check, check_query, refuse};
 use super::compiled::CompiledService;
-use super::definition::{Endpoint, Handler, HandlerOutcome, UnitRun};
+use super::definition::{Endpoint, Handler, HandlerOutcome, ListRuns, UnitRun};
 use super::final_refusal;
 use super::health;
 use super::measurement::{Measurement, Target};
@@ -387,6 +387,7 @@ async fn run(
             let seen = read_once(cx, parsed, *mode, handler.as_ref()).await;
             seen.map(|seen| seen.reply)
         }
+        Handler::List(runs) => Box::pin(list(cx, parsed, runs)).await,
         Handler::TwoParts(parts) => {
             let progress = Progress::of(claim);
             let run = two_parts::run(endpoint, cx, parsed, parts, &progress);
@@ -475,6 +476,23 @@ async fn read_once(
     let seen = handler(cx, uow.as_mut(), parsed, &Progress::default()).await;
     uow.rollback().await;
     seen
+}
+
+/// Reads a page of a list: from a replica if the store has one that is not too far behind, otherwise from the primary.
+///
+/// After an error on the replica, the primary decides. The replica may lack a record that exists, such as the parent of the
+/// list, and its units can fail because of the changes that it replays.
+async fn list(cx: &Cx, parsed: &ParsedRequest, runs: &ListRuns) -> Result<Reply> {
+    if let Some(mut uow) = cx.app.store.begin_stale().await {
+        let run = runs.on_replica.as_ref();
+        let seen = run(cx, uow.as_mut(), parsed, &Progress::default()).await;
+        uow.rollback().await;
+        if let Ok(seen) = seen {
+            return Ok(seen.reply);
+        }
+    }
+    let seen = read_once(cx, parsed, runs.mode, runs.on_primary.as_ref()).await;
+    seen.map(|seen| seen.reply)
 }
 
 /// Runs the handler of a long poll repeatedly, until its condition holds or the time is up.

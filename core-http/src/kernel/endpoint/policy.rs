@@ -28,7 +28,7 @@ use crate::kernel::request::credentials::check_service_key;
 
 /// Returns the response to a request that has just arrived at the service, or its refusal.
 pub(crate) async fn answer(service: &CompiledService, request: Request<Body>) -> Response<Body> {
-    let span = ServiceSpan::start(service, &request);
+    let span = ServiceSpan::start(service.app.tracer.as_ref(), service.name, &request);
     let mut measured = service.metrics.begin(span);
     let response = admit(service, request, &mut measured).await;
     measured.set_status(response.status());

@@ -7,7 +7,6 @@ use core_domain::kernel::{Caller, Code};
 use core_domain::port::SpanKind;
 use http::{Method, Request, StatusCode};
 
-use super::compiled::CompiledService;
 use super::health;
 use crate::kernel::process::tracer::{OpenSpan, Tracer};
 use crate::kernel::request::body::Body;
@@ -32,15 +31,18 @@ pub(crate) struct ServiceSpan {
 
 impl ServiceSpan {
     /// Starts the span of a request that has just arrived. Returns `None` without a tracer, and for health checks.
-    pub(crate) fn start(service: &CompiledService, request: &Request<Body>) -> Option<Self> {
+    pub(crate) fn start(
+        tracer: Option<&Arc<Tracer>>,
+        service: &'static str,
+        request: &Request<Body>,
+    ) -> Option<Self> {
         let path = request.uri().path();
-        let tracer = service.app.tracer.as_ref();
         let tracer = tracer.filter(|_| !health::is_probe(path))?;
         let parent = single_text(request.headers(), &header_names::TRACEPARENT);
         let context = TraceContext::begin(parent, tracer.entropy());
         let mut started = Self {
             tracer: Arc::clone(tracer),
-            service: service.name,
+            service,
             context,
             method: request.method().clone(),
             path: path.to_owned(),

@@ -6,6 +6,7 @@ mod health;
 mod idempotency;
 mod limits;
 mod reference;
+mod replica;
 mod requests;
 mod rows;
 mod streams;

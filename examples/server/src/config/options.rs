@@ -175,6 +175,18 @@ pub(crate) struct Options {
     /// A file that contains the direct URL of the database.
     #[arg(long, env = "DATABASE_DIRECT_URL_FILE", global = true)]
     pub(crate) database_direct_url_file: Option<PathBuf>,
+    /// The URL of standbys of the Postgres database, from which lists are read. A list may then lack commits of the last 2
+    /// seconds (`settings.pool.postgres_max_staleness`), also those of its caller [default: none, lists read the primary].
+    #[arg(
+        long,
+        env = "DATABASE_REPLICA_URL",
+        global = true,
+        hide_env_values = true
+    )]
+    pub(crate) database_replica_url: Option<String>,
+    /// A file that contains the URL of the standbys.
+    #[arg(long, env = "DATABASE_REPLICA_URL_FILE", global = true)]
+    pub(crate) database_replica_url_file: Option<PathBuf>,
     /// The Redis server through which several nodes share rate limits and notices: `redis://user:password@host:6379/0`, or
     /// `rediss://` for TLS [default: none, each node counts in its memory].
     #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true)]

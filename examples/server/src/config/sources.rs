@@ -10,9 +10,10 @@ use super::error::{ConfigError, option_error};
 use super::options::{Cli, Options};
 
 /// Options whose values are not printed.
-const SECRETS: [&str; 12] = [
+const SECRETS: [&str; 13] = [
     "database_url",
     "database_direct_url",
+    "database_replica_url",
     "redis_url",
     "s3_secret_access_key",
     "auth_api_key",

@@ -498,15 +498,26 @@ fn the_program_that_runs_workers_is_set_or_found_and_reported() {
 }
 
 #[test]
-fn the_direct_url_of_the_database_is_checked_and_never_shown() {
-    let pooler = ["--database-url", "postgres://core:sesame@pooler/core"];
-    let direct = ["--database-direct-url", "postgres://core:sesame@db/core"];
-    let config = load(&[pooler, direct].concat()).unwrap();
-    let expected = Database::Postgres {
-        url: pooler[1].to_owned(),
-        direct_url: Some(direct[1].to_owned()),
+fn the_further_urls_of_the_database_are_checked_and_never_shown() {
+    let further_url = |option: &str, direct_url: Option<&str>, replica_url: Option<&str>| {
+        let expected = Database::Postgres {
+            url: "postgres://core:sesame@pooler/core".to_owned(),
+            direct_url: direct_url.map(str::to_owned),
+            replica_url: replica_url.map(str::to_owned),
+        };
+        check_further_url(option, &expected);
     };
-    assert_eq!(config.database, expected);
+    let url = "postgres://core:sesame@db/core";
+    further_url("--database-direct-url", Some(url), None);
+    further_url("--database-replica-url", None, Some(url));
+}
+
+/// Checks an option with the URL `postgres://core:sesame@db/core`.
+fn check_further_url(option: &str, expected: &Database) {
+    let pooler = ["--database-url", "postgres://core:sesame@pooler/core"];
+    let direct = [option, "postgres://core:sesame@db/core"];
+    let config = load(&[pooler, direct].concat()).unwrap();
+    assert_eq!(config.database, *expected);
     let shown = format!(
         "{config:?} {} {:?}",
         config.effective,
@@ -517,12 +528,14 @@ fn the_direct_url_of_the_database_is_checked_and_never_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("url");
     std::fs::write(&file, "postgres://core:sesame@db/core\n").unwrap();
-    let from_file = ["--database-direct-url-file", file.to_str().unwrap()];
+    let file_option = format!("{option}-file");
+    let from_file = [&*file_option, file.to_str().unwrap()];
     let config = load(&[pooler, from_file].concat()).unwrap();
-    assert_eq!(config.database, expected);
+    assert_eq!(config.database, *expected);
 
     let memory = ["--database-url", "memory:"];
-    let other = ["--database-direct-url", "mysql://sesame"];
+    let other = [option, "mysql://sesame"];
+    let name = option.trim_start_matches('-').replace('-', "_");
     for arguments in [
         &direct[..],
         &[memory, direct].concat(),
@@ -530,7 +543,7 @@ fn the_direct_url_of_the_database_is_checked_and_never_shown() {
         &[pooler, direct, from_file].concat(),
     ] {
         let error = load(arguments).unwrap_err().to_string();
-        assert!(error.starts_with("database_direct_url: "), "{error}");
+        assert!(error.starts_with(&format!("{name}: ")), "{error}");
         assert!(!error.contains("sesame"), "{error}");
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum Database {
         url: String,
         /// The URL without a pooler; `None` if `url` is that.
         direct_url: Option<String>,
+        /// The URL of standbys for lists; `None` if lists read the primary.
+        replica_url: Option<String>,
     },
 }
 
@@ -127,23 +129,39 @@ pub(super) fn database(options: &Options) -> Result<Database, ConfigError> {
         None => Database::Sqlite(options.data.join("core.sqlite")),
         Some(url) => parse_database(url)?,
     };
-    let Some(direct_url) = &options.database_direct_url else {
-        return Ok(parsed);
-    };
-    let is_postgres = matches!(parse_database(direct_url), Ok(Database::Postgres { .. }));
-    match parsed {
-        Database::Postgres { url, .. } if is_postgres => Ok(Database::Postgres {
-            url,
-            direct_url: Some(direct_url.clone()),
-        }),
-        Database::Postgres { .. } => {
-            Err(option_error("database_direct_url", "must be postgres://.."))
+    let further_url = |name, url: &Option<String>, hint: &str| {
+        let Some(url) = url else {
+            return Ok(None);
+        };
+        if !matches!(parsed, Database::Postgres { .. }) {
+            let problem = format!("is only for a Postgres database: set database_url to {hint}");
+            return Err(option_error(name, problem));
         }
-        _ => Err(option_error(
-            "database_direct_url",
-            "is only for a Postgres database: set database_url to the URL of its pooler",
-        )),
+        if !is_postgres(url) {
+            return Err(option_error(name, "must be postgres://.."));
+        }
+        Ok(Some(url.clone()))
+    };
+    let pooler = "the URL of its pooler";
+    let direct = further_url("database_direct_url", &options.database_direct_url, pooler)?;
+    let primary = "the URL of the primary";
+    let replica = further_url(
+        "database_replica_url",
+        &options.database_replica_url,
+        primary,
+    )?;
+    match parsed {
+        Database::Postgres { url, .. } => Ok(Database::Postgres {
+            url,
+            direct_url: direct,
+            replica_url: replica,
+        }),
+        other => Ok(other),
     }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
 /// Parses a database URL.
@@ -151,10 +169,11 @@ pub(crate) fn parse_database(url: &str) -> Result<Database, ConfigError> {
     if url == "memory:" {
         return Ok(Database::Memory);
     }
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+    if is_postgres(url) {
         return Ok(Database::Postgres {
             url: url.to_owned(),
             direct_url: None,
+            replica_url: None,
         });
     }
     match url.strip_prefix("sqlite:") {
@@ -184,6 +203,7 @@ impl Options {
             cloudflare_api_base_url or cloudflare_api_base_url_file,
             database_url or database_url_file,
             database_direct_url or database_direct_url_file,
+            database_replica_url or database_replica_url_file,
             redis_url or redis_url_file,
             s3_access_key_id or s3_access_key_id_file,
             s3_secret_access_key or s3_secret_access_key_file,

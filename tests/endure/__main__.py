@@ -1,0 +1,55 @@
+"""Runs a cluster under load and faults. See `run`."""
+
+import argparse
+import random
+import sys
+import threading
+import time
+
+from checks import check
+from clients import Follower, History, Person, Reader, Writer
+from cluster import Cluster
+from faults import inject
+
+CLIENTS = [*[Writer] * 4, *[Reader] * 4, *[Person] * 4, Follower]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/endure/run")
+    parser.add_argument("minutes", nargs="?", type=float, default=1)
+    parser.add_argument("seed", nargs="?", type=int, default=7)
+    parser.add_argument("--server", required=True)
+    arguments = parser.parse_args()
+    began = time.monotonic()
+
+    def log(text):
+        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+
+    history, stop = History(), threading.Event()
+    with Cluster(arguments.server) as cluster:
+        log("the cluster is ready")
+        history.last_write = time.monotonic()
+        clients = [kind(cluster, history, stop, f"{arguments.seed}-{number}") for number, kind in enumerate(CLIENTS)]
+        for client in clients:
+            client.start()
+        inject(cluster, random.Random(arguments.seed), arguments.minutes * 60, log)
+        # Everything recovers under load.
+        time.sleep(20)
+        stop.set()
+        for client in clients:
+            client.join()
+        log("the load has ended")
+        check(cluster, history)
+        if history.violations:
+            print(cluster.log_tail())
+    log(f"done: {dict(history.counts)}")
+    print(f"longest time without a write: {history.longest_pause:.1f} s")
+    for error, count in history.errors.most_common():
+        print(f"  {count:6}  {error}")
+    for violation in history.violations[:20]:
+        print(f"VIOLATION  {violation}")
+    print(f"seed {arguments.seed}: {len(history.violations)} violations")
+    return 1 if history.violations else 0
+
+
+sys.exit(main())

@@ -1,0 +1,111 @@
+"""The checks of a recorded history, after the faults have ended."""
+
+import collections
+import http.client
+import time
+
+from clients import call, read_events
+
+# The time in which all jobs end and all events arrive.
+SETTLE_TIMEOUT = 180
+RESOURCES = 6
+
+
+def read(cluster, path):
+    """Reads through HAProxy until there is a response without a fault."""
+    end = time.monotonic() + SETTLE_TIMEOUT
+    while True:
+        try:
+            status, found = call(cluster.port, "GET", path, cluster.key)
+            if status < 500:
+                return status, found
+        except (OSError, http.client.HTTPException):
+            pass
+        if time.monotonic() > end:
+            raise TimeoutError(path)
+        time.sleep(0.2)
+
+
+def all_pages(cluster, path):
+    """Returns the records of all pages of a list."""
+    records, cursor = [], ""
+    while True:
+        separator = "&" if "?" in path else "?"
+        status, page = read(cluster, f"{path}{separator}limit=100{cursor}")
+        assert status == 200, page
+        records += page["data"]
+        if not page["pagination"]["hasMore"]:
+            return records
+        cursor = f"&cursor={page['pagination']['nextCursor']}"
+
+
+def check_platforms(cluster, history):
+    """Each acknowledged platform exists, and no slug twice."""
+    stored = all_pages(cluster, "/api/v1/platforms")
+    slugs = collections.Counter(platform["slug"] for platform in stored)
+    ids = {platform["slug"]: platform["id"] for platform in stored}
+    for slug, count in slugs.items():
+        if count > 1:
+            history.violation(f"platform {slug} exists {count} times")
+    for slug, platform in history.platforms.items():
+        if ids.get(slug) != platform:
+            history.violation(f"acknowledged platform {slug} is lost: {platform}, {ids.get(slug)}")
+    history.counts["platforms"] = len(history.platforms)
+
+
+def check_jobs(cluster, history):
+    """Each acknowledged job completes, and its platform has each resource once."""
+    end = time.monotonic() + SETTLE_TIMEOUT
+    for job, platform in history.jobs.items():
+        while True:
+            status, found = read(cluster, f"/api/v1/provisioning/jobs/{job}")
+            if status == 200 and found["status"] in ("COMPLETED", "FAILED"):
+                break
+            if status != 200 or time.monotonic() > end:
+                break
+            time.sleep(0.2)
+        if status != 200 or found["status"] != "COMPLETED":
+            history.violation(f"job {job}: {status} {found}")
+            continue
+        resources = all_pages(cluster, f"/api/v1/platforms/{platform}/resources")
+        names = {resource["cfName"] for resource in resources}
+        if len(resources) != RESOURCES or len(names) != RESOURCES:
+            history.violation(f"platform {platform} has resources {sorted(names)}")
+    history.counts["jobs"] = len(history.jobs)
+
+
+def feed(cluster):
+    """Returns all events of the change feed."""
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.nodes[0].port + 2, timeout=60)
+    connection.request("GET", "/api/v1/events?follow=false&lastEventId=0", headers={"authorization": f"Bearer {cluster.key}"})
+    return list(read_events(connection.getresponse()))
+
+
+def check_events(cluster, history):
+    """A follower received each event once and in order, and each platform has one event of its creation."""
+    created = "platform.created"
+    end = time.monotonic() + SETTLE_TIMEOUT
+    while True:
+        stored = feed(cluster)
+        known = collections.Counter(data["entityId"] for _, data in stored if data["type"] == created)
+        if all(platform in known for platform in history.platforms.values()) or time.monotonic() > end:
+            break
+        time.sleep(0.5)
+    for slug, platform in history.platforms.items():
+        if known[platform] != 1:
+            history.violation(f"{known[platform]} events of the creation of {slug}")
+    received = history.events
+    if received != stored[: len(received)]:
+        first = next(at for at, pair in enumerate(zip(received, stored)) if pair[0] != pair[1])
+        history.violation(f"event {first} of the follower: {received[first]}, stored: {stored[first]}")
+    history.counts["events"] = len(received)
+
+
+def check(cluster, history):
+    """Runs all checks, and adds what they find to the violations."""
+    for node in cluster.nodes:
+        if node.process.poll() is not None:
+            history.violation(f"{node.name} has ended with {node.process.returncode}")
+    check_platforms(cluster, history)
+    check_jobs(cluster, history)
+    check_events(cluster, history)

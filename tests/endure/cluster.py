@@ -1,0 +1,321 @@
+"""The processes of a cluster: etcd, Patroni, HAProxy, Redis and three nodes of core-server."""
+
+import glob
+import os
+import pathlib
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import socketserver
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+PACKAGING = pathlib.Path("examples/server/packaging/cluster")
+PASSWORD = "sesame"
+NODES = 3
+# Much longer than any start takes.
+START_TIMEOUT = 120
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def free_ports(count):
+    """Returns the first of `count` free ports in a row."""
+    while True:
+        first = free_port()
+        try:
+            for port in range(first, first + count):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+            return first
+        except (OSError, OverflowError):
+            continue
+
+
+def wait_until(condition, what):
+    """Waits until `condition` returns a true value, and returns it."""
+    end = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise TimeoutError(what)
+
+
+def responds(url):
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return response.status == 200
+    except OSError:
+        return False
+
+
+class Proxy:
+    """Forwards connections to a port, or swallows what they send."""
+
+    def __init__(self, target):
+        self.target = target
+        self.swallows = threading.Event()
+        proxy = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                proxy.forward(self.request)
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def forward(self, client):
+        try:
+            server = socket.create_connection(("127.0.0.1", self.target), timeout=5)
+        except OSError:
+            return
+        server.settimeout(None)
+        back = threading.Thread(target=self.pump, args=(server, client), daemon=True)
+        back.start()
+        self.pump(client, server)
+        back.join()
+        server.close()
+
+    def pump(self, source, target):
+        while True:
+            try:
+                data = source.recv(65536)
+                while self.swallows.is_set():
+                    time.sleep(0.05)
+                if not data:
+                    break
+                target.sendall(data)
+            except OSError:
+                break
+        try:
+            target.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+class Database:
+    """A node of Postgres under Patroni."""
+
+    def __init__(self, cluster, name, etcd_port):
+        self.cluster = cluster
+        self.data = cluster.folder / name
+        self.port = free_port()
+        self.rest_port = free_port()
+        self.proxy = Proxy(self.port)
+        address, rest = f"127.0.0.1:{self.port}", f"127.0.0.1:{self.rest_port}"
+        self.environment = {
+            "PATRONI_NAME": name,
+            "PATRONI_ETCD3_HOSTS": f"127.0.0.1:{etcd_port}",
+            "PATRONI_RESTAPI_LISTEN": rest,
+            "PATRONI_RESTAPI_CONNECT_ADDRESS": rest,
+            "PATRONI_POSTGRESQL_LISTEN": address,
+            "PATRONI_POSTGRESQL_CONNECT_ADDRESS": address,
+            "PATRONI_POSTGRESQL_DATA_DIR": str(self.data),
+            "PATRONI_POSTGRESQL_BIN_DIR": sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1],
+            "PATRONI_POSTGRESQL_PGPASS": f"{self.data}.pgpass",
+            "PATRONI_SUPERUSER_PASSWORD": PASSWORD,
+            "PATRONI_REPLICATION_PASSWORD": PASSWORD,
+            "PATRONI_REWIND_PASSWORD": PASSWORD,
+            "CORE_DATABASE_PASSWORD": PASSWORD,
+        }
+        self.start()
+
+    def start(self):
+        """Starts Patroni, which starts Postgres."""
+        command = [shutil.which("patroni"), str(self.cluster.folder / "patroni.yml")]
+        self.patroni = self.cluster.spawn(command, self.data.name, environment=self.environment)
+
+    def has_role(self, role):
+        """Asks Patroni whether the node is `primary` or `sync`."""
+        return responds(f"http://127.0.0.1:{self.rest_port}/{role}")
+
+    def postmaster(self):
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    def crash(self):
+        """Ends all processes of Postgres, as `pg_ctl stop -m immediate` does. Patroni starts it again, or another node takes over."""
+        os.kill(self.postmaster(), signal.SIGQUIT)
+
+    def lose(self):
+        """Ends Patroni and Postgres like a failure of the machine."""
+        postmaster = self.postmaster()
+        self.patroni.kill()
+        self.patroni.wait()
+        os.kill(postmaster, signal.SIGSTOP)
+        children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for process in [postmaster, *map(int, children)]:
+            os.kill(process, signal.SIGKILL)
+
+
+class Node:
+    """A process of core-server."""
+
+    def __init__(self, cluster, number, server):
+        self.cluster = cluster
+        self.name = f"node{number}"
+        self.server = server
+        self.port = free_ports(11)
+        self.process = None
+
+    def url(self, service="gateway"):
+        services = ["gateway", "iam", "registry", "provisioning"]
+        return f"http://127.0.0.1:{self.port + services.index(service)}"
+
+    def start(self):
+        command = [self.server, "--base-port", str(self.port), "--data", str(self.cluster.data)]
+        command += ["--set", "settings.worker.lease=5s", *self.cluster.limits]
+        self.process = self.cluster.spawn(command, self.name, environment=self.cluster.environment)
+
+    def is_ready(self):
+        return responds(f"{self.url()}/readyz")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Cluster:
+    """All processes. Leaving the context ends them and removes their files."""
+
+    # Rates that the clients do not reach.
+    limits = [
+        f"settings.gateway.rates.{kind}={{ requests = 1000000, window = \"1m\" }}"
+        for kind in ("default", "strict", "client", "authentication")
+    ]
+
+    def __init__(self, server):
+        self.server = os.path.abspath(server)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="core-endure-"))
+        self.data = self.folder / "data"
+        self.processes = []
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            print(self.log_tail())
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def spawn(self, command, name, environment=None):
+        """Starts a program as a user that is not root, with its output in a file."""
+        arguments = {}
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            arguments = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        with open(self.folder / f"{name}.log", "ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                env={**os.environ, "HOME": str(self.folder), **(environment or {})}, **arguments,
+            )
+        self.processes.append(process)
+        return process
+
+    def start(self):
+        self.folder.chmod(0o755)
+        self.data.mkdir()
+        for file in ("patroni.yml", "create-database"):
+            text = (PACKAGING / "postgres" / file).read_text()
+            copy = self.folder / file
+            copy.write_text(text.replace("/etc/patroni/create-database", str(self.folder / "create-database")))
+            copy.chmod(0o755)
+        if os.geteuid() == 0:
+            for path in [self.folder, *self.folder.iterdir()]:
+                shutil.chown(path, "postgres", "postgres")
+        etcd_port = self.start_etcd()
+        self.databases = [Database(self, f"db{number}", etcd_port) for number in (1, 2)]
+        self.start_redis()
+        wait_until(self.standby, "a synchronous standby")
+        self.start_nodes()
+        self.start_haproxy()
+
+    def start_etcd(self):
+        port, peer_port = free_port(), free_port()
+        client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+        command = [shutil.which("etcd"), "--data-dir", str(self.folder / "etcd")]
+        command += ["--listen-client-urls", client, "--advertise-client-urls", client]
+        command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+        self.spawn([*command, "--initial-cluster", f"default={peer}"], "etcd")
+        return port
+
+    def start_redis(self):
+        self.redis_port = getattr(self, "redis_port", None) or free_port()
+        command = [shutil.which("redis-server"), "--port", str(self.redis_port), "--bind", "127.0.0.1", "--save", ""]
+        self.redis = self.spawn(command, "redis")
+
+    def start_nodes(self):
+        hosts = ",".join(f"127.0.0.1:{database.proxy.port}" for database in self.databases)
+        self.key = secrets.token_hex(16)
+        self.environment = {
+            "AUTH_API_KEY": self.key,
+            "CORE_SECRET": secrets.token_hex(32),
+            "CORE_MASTER_KEY": secrets.token_hex(32),
+            "DATABASE_URL": f"postgres://core:{PASSWORD}@{hosts}/core",
+            "REDIS_URL": f"redis://127.0.0.1:{self.redis_port}/0",
+            "RUST_LOG": "warn",
+        }
+        limits = Cluster.limits
+        self.limits = [part for limit in limits for part in ("--set", limit)]
+        self.nodes = [Node(self, number, self.server) for number in range(1, NODES + 1)]
+        for node in self.nodes:
+            node.start()
+        wait_until(lambda: all(node.is_ready() for node in self.nodes), "three nodes that are ready")
+
+    def start_haproxy(self):
+        """Starts HAProxy with the example, for the addresses of this machine."""
+        text = (PACKAGING / "haproxy.cfg").read_text()
+        text = text.replace(" resolvers dns\n", "\n").replace("resolvers dns\n    parse-resolv-conf\n    hold valid 5s\n", "")
+        # An unprivileged user may open fewer files.
+        text = text.replace("maxconn 20000", "maxconn 400")
+        self.port = free_ports(6)
+        for offset in (0, 1, 5):
+            text = text.replace(f"bind :{8080 + offset}", f"bind 127.0.0.1:{self.port + offset}")
+            for node in self.nodes:
+                text = text.replace(f" {node.name}:{8080 + offset}", f" 127.0.0.1:{node.port + offset}")
+        file = self.folder / "haproxy.cfg"
+        file.write_text(text)
+        self.spawn([shutil.which("haproxy"), "-db", "-f", str(file)], "haproxy")
+        wait_until(lambda: responds(f"http://127.0.0.1:{self.port}/readyz"), "HAProxy")
+
+    def primary(self):
+        return next((one for one in self.databases if one.has_role("primary")), None)
+
+    def standby(self):
+        return next((one for one in self.databases if one.has_role("sync")), None)
+
+    def log_tail(self):
+        """Returns the last lines of each log, for a failure."""
+        tails = []
+        for file in sorted(self.folder.glob("*.log")):
+            lines = file.read_text(errors="replace").splitlines()[-5:]
+            tails += [f"== {file.name}", *lines]
+        return "\n".join(tails)
+
+    def end(self):
+        for database in getattr(self, "databases", []):
+            try:
+                database.lose()
+            except (OSError, ValueError, IndexError):
+                pass
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)

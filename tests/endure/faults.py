@@ -1,0 +1,80 @@
+"""The faults of a run."""
+
+import time
+
+
+def kill_node(cluster, random):
+    """Kills a node of core-server, and starts it again."""
+    node = random.choice(cluster.nodes)
+    node.kill()
+    node.start()
+    return f"killed {node.name}"
+
+
+def stop_redis(cluster, _):
+    """Ends Redis for some seconds. All that it stored is lost."""
+    cluster.redis.kill()
+    cluster.redis.wait()
+    time.sleep(4)
+    cluster.start_redis()
+    return "stopped Redis for 4 s"
+
+
+def crash_postgres(cluster, _):
+    """Crashes the primary. Patroni restarts it, or the standby takes over."""
+    primary = cluster.primary()
+    if primary is None:
+        return None
+    primary.crash()
+    return f"crashed {primary.data.name}"
+
+
+def swallow_packets(cluster, _):
+    """Delays all packets between the nodes and the primary for some seconds."""
+    primary = cluster.primary()
+    if primary is None:
+        return None
+    primary.proxy.swallows.set()
+    time.sleep(6)
+    primary.proxy.swallows.clear()
+    return f"swallowed the packets of {primary.data.name} for 6 s"
+
+
+def lose_primary(cluster, _):
+    """Ends the primary and its Patroni for good; the standby is promoted. The old primary returns as a standby."""
+    primary, standby = cluster.primary(), cluster.standby()
+    if primary is None or standby is None or primary is standby:
+        return None
+    primary.lose()
+    since = time.monotonic()
+    while not standby.has_role("primary"):
+        time.sleep(0.2)
+    took = time.monotonic() - since
+    primary.start()
+    return f"lost {primary.data.name}; {standby.data.name} was promoted after {took:.1f} s"
+
+
+# Faults of nodes are the most frequent. Each other fault affects the whole cluster, and leaves time to recover.
+COMMON = [kill_node, kill_node, kill_node, stop_redis]
+RARE = [crash_postgres, swallow_packets]
+
+
+def inject(cluster, random, seconds, log):
+    """Injects faults for this time. The primary is lost once, in the middle."""
+    end = time.monotonic() + seconds
+    lost_at = time.monotonic() + seconds / 2
+    rare_at = time.monotonic() + 10
+    is_lost = False
+    while time.monotonic() < end:
+        if not is_lost and time.monotonic() > lost_at:
+            fault = lose_primary
+        elif time.monotonic() > rare_at:
+            fault = random.choice(RARE)
+            rare_at = time.monotonic() + random.uniform(25, 45)
+        else:
+            fault = random.choice(COMMON)
+        done = fault(cluster, random)
+        if done:
+            is_lost |= fault is lose_primary
+            log(done)
+        time.sleep(random.uniform(2, 6))
