@@ -14,7 +14,8 @@ use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowTx};
 use crate::table::{Table, Type};
-use crate::value::{Row, Value, Visit};
+use crate::tables;
+use crate::value::{ReadRow, Row, Value, Visit};
 
 /// Enforces the rules of the contract for the unit of work that it wraps. Engines return their units wrapped in it.
 pub struct CheckedTx {
@@ -73,6 +74,42 @@ impl CheckedTx {
             "rows of {} are never changed or deleted",
             table.name
         )))
+    }
+
+    /// Like [`Self::ensure_writable`], for calls that remove the rows with these keys, which must be archived.
+    async fn ensure_archived(&mut self, table: &Table, keys: &[Value]) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        let bound = self.archive_bound(table).await?;
+        let is_archived = |key: &Value| key.as_text() < bound.as_deref();
+        if keys.iter().all(is_archived) {
+            return Ok(());
+        }
+        self.aborted = true;
+        Err(StoreError::backend(format!(
+            "rows of {} are not archived",
+            table.name
+        )))
+    }
+
+    /// Returns the smallest key of the rows that are not archived; `None` if no row is archived.
+    async fn archive_bound(&mut self, table: &Table) -> Result<Option<String>, StoreError> {
+        let Some(archive) = table.archive else {
+            return Ok(None);
+        };
+        let tables = tables::all();
+        let Some(archives) = tables.into_iter().find(|found| found.name == archive.table) else {
+            return Ok(None);
+        };
+        let at = archives.column_index(archive.column).unwrap_or_default();
+        let newest = Select::of(archives).order_by_desc(archive.column).limit(1);
+        let mut bound = None;
+        let mut visit = |row: &dyn ReadRow| {
+            bound = row.read(at)?.as_text().map(str::to_owned);
+            Ok(())
+        };
+        let outcome = self.inner.select(&newest, &mut visit).await;
+        self.track_error(outcome)?;
+        Ok(bound)
     }
 
     fn track_error<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
@@ -338,6 +375,16 @@ impl RowTx for CheckedTx {
         self.ensure_active()?;
         self.track_error(filter.check(table))?;
         let outcome = self.inner.count(table, filter).await;
+        self.track_error(outcome)
+    }
+
+    async fn remove_archived(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.ensure_archived(table, keys).await?;
+        let outcome = self.inner.remove_archived(table, keys).await;
         self.track_error(outcome)
     }
 

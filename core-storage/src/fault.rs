@@ -260,6 +260,15 @@ impl RowTx for FaultTx {
         self.inner.count(table, filter).await
     }
 
+    async fn remove_archived(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.store.call()?;
+        self.inner.remove_archived(table, keys).await
+    }
+
     async fn sum(
         &mut self,
         table: &'static Table,

@@ -45,6 +45,7 @@
 //!     }
 //!     parent parent_id                                      // for `walk`
 //!     rows append_only              // units of work and triggers refuse to change or delete rows
+//!     // `rows append_only until "archives".keys_before`: until they are archived, see `ArchiveBound`
 //!     staging "new_things" index { [created_at] } // new rows, until they are promoted: without the other indexes
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }
@@ -138,7 +139,9 @@ pub use join::{Join, On, VisitJoined};
 pub use page::DEFAULT_PAGE_BYTES;
 pub use query::{Order, Select};
 pub use row_store::{Replacement, RowStore, RowTx};
-pub use table::{Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION};
+pub use table::{
+    ArchiveBound, Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION,
+};
 pub use tabular::{RowReader, Tabular};
 pub use unit::RecordStore;
 pub use value::{ReadRow, Row, Value, ValueRef, Visit};

@@ -167,6 +167,20 @@ pub trait RowTx: Send {
     /// Only those of the store.
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
+    /// Deletes the rows with these keys from an append-only table with an [archive](crate::Table::archive). Returns their
+    /// number. A database refuses to delete rows that are not archived.
+    ///
+    /// # Errors
+    /// Only those of the store.
+    async fn remove_archived(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        let archived = Filter::In(table.key(), keys.to_vec());
+        self.delete(table, &archived).await
+    }
+
     /// Moves the rows with these keys unchanged to a table with the same columns and no unique index. Returns the
     /// number of rows that were in the table `from`. If a key exists in the table `to`, the row there is kept and the
     /// moved row is dropped.

@@ -142,6 +142,19 @@ pub struct Table {
     pub parent: Option<&'static str>,
     /// If `true`, rows are only added: units of work and database triggers refuse to change or delete them.
     pub append_only: bool,
+    /// The bound of the rows that may be removed although the table is append-only; `None` if no row may be removed. The
+    /// keys of such a table start with the time of creation.
+    pub archive: Option<ArchiveBound>,
+}
+
+/// The column whose largest value is the bound of archived rows: rows with smaller keys are in an archive, so
+/// [`RowTx::remove_archived`](crate::RowTx::remove_archived) may remove them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveBound {
+    /// The table of the archives.
+    pub table: &'static str,
+    /// The column of that table.
+    pub column: &'static str,
 }
 
 /// The name of the last column of every table.

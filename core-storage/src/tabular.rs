@@ -93,7 +93,7 @@ macro_rules! table {
             $([$($index_column:ident),+] $(include [$($included:ident),+])? $(where [$($index_predicate:expr),+])?),+ $(,)?
         })?
         $(parent $parent:ident)?
-        $(rows $rows:ident)?
+        $(rows $rows:ident $(until $archive:literal . $bound:ident)?)?
         $(staging $staging:literal index { $([$($staging_column:ident),+]),+ $(,)? })?
         select $select:path
     ) => {
@@ -102,6 +102,7 @@ macro_rules! table {
                 const STAGING: Option<&'static $crate::Table> = Some(&$crate::Table {
                     name: $staging,
                     append_only: false,
+                    archive: None,
                     indexes: &[$($crate::Index::on(&[$(stringify!($staging_column)),+])),+],
                     ..*Self::TABLE
                 });
@@ -142,6 +143,7 @@ macro_rules! table {
                     }),+)?],
                     parent: $crate::table!(@parent $($parent)?),
                     append_only: $crate::table!(@append_only $($rows)?),
+                    archive: $crate::table!(@archive $($($archive $bound)?)?),
                 }
             };
 
@@ -175,6 +177,10 @@ macro_rules! table {
     (@parent $parent:ident) => { Some(stringify!($parent)) };
     (@append_only) => { false };
     (@append_only append_only) => { true };
+    (@archive) => { None };
+    (@archive $archive:literal $bound:ident) => {
+        Some($crate::ArchiveBound { table: $archive, column: stringify!($bound) })
+    };
 }
 
 /// Decodes a row into a record with its version.

@@ -320,6 +320,13 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.tx.promote(staging, R::TABLE, &keys).await
     }
 
+    async fn remove_archived(&mut self, keys: &[&str]) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        self.identity_map.evict_all::<R>();
+        let keys: Vec<Value> = keys.iter().map(|key| Value::text(key)).collect();
+        self.tx.remove_archived(R::TABLE, &keys).await
+    }
+
     async fn get_many(
         &mut self,
         within: Within<'_>,

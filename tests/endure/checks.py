@@ -9,6 +9,8 @@ from clients import call, read_events
 # The time in which all jobs end and all events arrive.
 SETTLE_TIMEOUT = 180
 RESOURCES = 6
+# The number of lost leases after which a job fails, because it may be what ends its workers.
+LOST_LEASES = 5
 
 
 def read(cluster, path):
@@ -53,17 +55,35 @@ def check_platforms(cluster, history):
     history.counts["platforms"] = len(history.platforms)
 
 
+def replay(cluster, history, job):
+    """Replays a job that has failed because each of its workers was killed. An operator has to do that."""
+    path = f"/api/v1/provisioning/dlq/{job['dlqEntryId']}/replay"
+    status, found = call(cluster.port, "POST", path, cluster.key, {})
+    if status >= 300:
+        history.violation(f"replay of {job['jobId']}: {status} {found}")
+    history.count("replayed jobs")
+
+
+def ended_job(cluster, history, job):
+    """Waits until a job has ended, and replays it at most once."""
+    end = time.monotonic() + SETTLE_TIMEOUT
+    is_replayed = False
+    while True:
+        status, found = read(cluster, f"/api/v1/provisioning/jobs/{job}")
+        if status != 200 or time.monotonic() > end:
+            return status, found
+        if found["status"] == "FAILED" and found["lostLeases"] >= LOST_LEASES and not is_replayed:
+            replay(cluster, history, found)
+            is_replayed = True
+        elif found["status"] in ("COMPLETED", "FAILED"):
+            return status, found
+        time.sleep(0.2)
+
+
 def check_jobs(cluster, history):
     """Each acknowledged job completes, and its platform has each resource once."""
-    end = time.monotonic() + SETTLE_TIMEOUT
     for job, platform in history.jobs.items():
-        while True:
-            status, found = read(cluster, f"/api/v1/provisioning/jobs/{job}")
-            if status == 200 and found["status"] in ("COMPLETED", "FAILED"):
-                break
-            if status != 200 or time.monotonic() > end:
-                break
-            time.sleep(0.2)
+        status, found = ended_job(cluster, history, job)
         if status != 200 or found["status"] != "COMPLETED":
             history.violation(f"job {job}: {status} {found}")
             continue

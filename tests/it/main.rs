@@ -5,6 +5,7 @@
 mod accounting;
 mod announcements;
 mod architecture;
+mod archived_audit;
 mod backups;
 #[cfg(unix)]
 mod buckets;

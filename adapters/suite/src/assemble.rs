@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use core_domain::gateway::Origins;
 use core_domain::kernel::{Cipher, Context, Ed25519Private, Error, SuiteService};
@@ -31,10 +32,11 @@ use core_http::{billing as billing_http, cli as cli_http, iam, provisioning, reg
 use crate::accounting::Accounting;
 use crate::after_commit::AfterCommit;
 use crate::billing_ticker::BillingTicker;
-use crate::blobs::check_s3;
+use crate::blobs::{check_s3, has_shared_blobs};
 use crate::client_address::trusted_proxies;
 use crate::dns::dns_resolver;
 use crate::due_queue;
+use crate::history_options::HistoryOptions;
 use crate::hostname_checker::HostnameChecker;
 use crate::infrastructure::{check_account, check_sites};
 use crate::jobs::Jobs;
@@ -195,7 +197,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         Arc::clone(&provider.infrastructure),
         Arc::clone(&background_billing),
         builder.settings.billing.keep_usage_events,
-        builder.settings.history,
+        history(&builder, &folder),
         builder.settings.sweep,
         sole_user,
     );
@@ -274,6 +276,15 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         span_sink: sink,
         _temporary: folder.temporary,
     })
+}
+
+/// Returns how long ended records are kept. The audit log is never removed if its archives would end with the process.
+fn history(builder: &SuiteBuilder, folder: &Folder) -> HistoryOptions {
+    let mut history = builder.settings.history;
+    if folder.temporary.is_some() && !has_shared_blobs(builder) {
+        history.audit = Duration::MAX;
+    }
+    history
 }
 
 /// Returns the secret set on the builder, or else the one stored in the data folder.

@@ -25,6 +25,15 @@ pub(crate) fn shared_blobs(
     }
 }
 
+/// Returns whether the blobs are not in the folder of this machine.
+pub(crate) const fn has_shared_blobs(builder: &SuiteBuilder) -> bool {
+    #[cfg(feature = "s3")]
+    if builder.s3.is_some() {
+        return true;
+    }
+    builder.blobs.is_some()
+}
+
 #[cfg(feature = "s3")]
 fn bucket(builder: &SuiteBuilder, folder: &Path) -> Result<Option<Arc<dyn Blobs>>, ConfigError> {
     let Some(config) = s3_config(builder) else {

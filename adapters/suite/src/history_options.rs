@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The minimum retention of the audit log. A shorter one could end before a month is sealed on all nodes.
+const MIN_AUDIT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
 /// How long ended records are kept, at least a day each. Older ones are removed once a day, in slices
 /// ([`SweepOptions`](crate::SweepOptions)). Records that have not ended stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +35,10 @@ pub struct HistoryOptions {
     /// Messages to webhooks that were delivered or given up. Default: 30 days.
     #[serde(with = "duration_text")]
     pub webhook_deliveries: Duration,
+    /// Entries of the audit log, at least 31 days. A month whose last entry is older is exported to a blob, signed, and
+    /// then removed. Without a data folder and a store for blobs, nothing is removed. Default: 400 days.
+    #[serde(with = "duration_text")]
+    pub audit: Duration,
 }
 
 impl Default for HistoryOptions {
@@ -43,12 +50,13 @@ impl Default for HistoryOptions {
             deployments: DAY * 365,
             lifecycle_records: DAY * 400,
             webhook_deliveries: DAY * 30,
+            audit: DAY * 400,
         }
     }
 }
 
 impl HistoryOptions {
-    /// Checks that every time is at least a day.
+    /// Checks that every time is at least a day, and that of the audit log 31 days.
     ///
     /// # Errors
     /// [`ConfigError`] names the first invalid option.
@@ -61,10 +69,14 @@ impl HistoryOptions {
             ("history.lifecycle_records", self.lifecycle_records),
             ("history.webhook_deliveries", self.webhook_deliveries),
         ];
-        let too_short = times.into_iter().find(|(_, time)| *time < DAY);
-        too_short.map_or(Ok(()), |(setting, _)| {
+        if let Some((setting, _)) = times.into_iter().find(|(_, time)| *time < DAY) {
             let problem = "must be at least a day".to_owned();
-            Err(ConfigError { setting, problem })
-        })
+            return Err(ConfigError { setting, problem });
+        }
+        if self.audit < MIN_AUDIT {
+            let (setting, problem) = ("history.audit", "must be at least 31 days".to_owned());
+            return Err(ConfigError { setting, problem });
+        }
+        Ok(())
     }
 }

@@ -61,6 +61,7 @@ mod after_commit;
 #[cfg(feature = "archives")]
 mod archives;
 mod assemble;
+pub mod audit_archives;
 mod background_task;
 mod background_threads;
 #[cfg(feature = "sqlite")]

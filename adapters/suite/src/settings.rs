@@ -430,6 +430,10 @@ mod tests {
                 "history.jobs",
             ),
             (
+                |s| s.history.audit = std::time::Duration::from_secs(30 * 24 * 60 * 60),
+                "history.audit",
+            ),
+            (
                 |s| s.sweep.slice_time = std::time::Duration::from_millis(101),
                 "sweep.slice_time",
             ),

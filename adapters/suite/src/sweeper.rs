@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use core_domain::kernel::{Cipher, Context, Entropy, Error, Result};
+use core_domain::kernel::{Cipher, Context, Ed25519Private, Entropy, Error, Result};
 use core_domain::port::{Blobs, Infrastructure, Store, transact};
 use core_domain::use_case::billing::closing::close_void_invoices;
 use core_domain::use_case::billing::customer_details::send_details;
@@ -26,8 +26,8 @@ use core_domain::use_case::registry::retention::{
 use core_domain::use_case::shared::usage::remove_old_events;
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_domain::use_case::shared::{
-    LeaseHolder, RemoveSlice, Slice, remove_expired_answers, remove_expired_mail_quotas,
-    sweep_slice,
+    LeaseHolder, RemoveSlice, Slice, archive_next_month, remove_archived, remove_expired_answers,
+    remove_expired_mail_quotas, sweep_slice,
 };
 use core_http::kernel::App;
 use tokio::sync::watch;
@@ -35,6 +35,7 @@ use tokio::time::Instant;
 
 use crate::background_task::{BackgroundTask, wait_for_grace};
 use crate::history_options::HistoryOptions;
+use crate::metrics::ArchiveMetrics;
 use crate::slice_size::SliceSize;
 use crate::sweep_options::SweepOptions;
 use crate::uploads;
@@ -100,6 +101,9 @@ pub(crate) struct Sweeper {
     infrastructure: Arc<dyn Infrastructure>,
     entropy: Arc<dyn Entropy>,
     cipher: Cipher,
+    /// The key that signs the audit log.
+    audit_key: Ed25519Private,
+    archive_metrics: ArchiveMetrics,
     billing: Arc<Billing>,
     /// How long usage events are kept.
     usage_retention: Duration,
@@ -142,6 +146,8 @@ impl Sweeper {
             infrastructure,
             entropy,
             cipher: app.cipher.clone(),
+            audit_key: app.audit_key.clone(),
+            archive_metrics: ArchiveMetrics::new(&app.metrics),
             billing,
             usage_retention,
             history,
@@ -210,6 +216,10 @@ impl Sweeper {
         if swept != SweepOutcome::Done {
             return swept;
         }
+        let swept = self.archive_audit(stopped).await;
+        if swept != SweepOutcome::Done {
+            return swept;
+        }
         self.remove_old_deployments(stopped.clone()).await;
         if let Err(error) = self.rotate_keys().await {
             tracing::warn!(
@@ -264,6 +274,43 @@ impl Sweeper {
             }),
         ];
         self.remove_expired(&kinds, stopped).await
+    }
+
+    /// Archives the months of the audit log that are older than their setting, one after the other, and removes their
+    /// records.
+    async fn archive_audit(&self, stopped: &watch::Receiver<bool>) -> SweepOutcome {
+        let archived: [(&str, &RemoveSlice<'_>); 1] =
+            [("archived audit entries", &|uow, limit| {
+                Box::pin(remove_archived(uow, limit))
+            })];
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let (store, blobs) = (self.store.as_ref(), self.blobs.as_ref());
+        loop {
+            // An earlier process may have ended before it removed everything.
+            let swept = self.remove_expired(&archived, stopped).await;
+            if swept != SweepOutcome::Done {
+                return swept;
+            }
+            let mut stopped = stopped.clone();
+            let (key, retention) = (&self.audit_key, self.history.audit);
+            let next = tokio::select! {
+                next = archive_next_month(&cx, store, blobs, key, &self.holder, retention) => next,
+                _ = stopped.wait_for(|stopped| *stopped) => return SweepOutcome::Stopped,
+            };
+            match next {
+                Ok(None) => return SweepOutcome::Done,
+                Ok(Some(archive)) => {
+                    let (month, entries, blob) =
+                        (&archive.month, archive.links(), archive.blob_key());
+                    tracing::info!(%month, entries, blob, "a month of the audit log was archived");
+                }
+                Err(error) => {
+                    self.archive_metrics.count_failure();
+                    tracing::error!(?error, "the audit log could not be archived");
+                    return SweepOutcome::Done;
+                }
+            }
+        }
     }
 
     /// Removes the expired records of each kind. A kind that fails does not stop the others.
@@ -434,14 +481,19 @@ mod tests {
     use async_trait::async_trait;
     use core_domain::billing::{PaymentProvider, PlanCatalog, TaxTable};
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
-    use core_domain::kernel::{Clock, LifecycleId, PlatformId, SessionId, StoreError, Timestamp};
+    use core_domain::kernel::{
+        AuditId, Clock, JsonText, LifecycleId, PlatformId, SessionId, StoreError, Timestamp,
+    };
     use core_domain::port::{Mode, UnitOfWork, Within};
     use core_domain::registry::{LifecycleQuery, LifecycleRecord, PlatformStatus};
+    use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
     use core_domain::testing::{
-        ManualClock, MemoryInfrastructure, MockBlobs, MockPayments, RecordKey, SeededEntropy,
+        ManualClock, MemoryBlobs, MemoryInfrastructure, MockBlobs, MockPayments, RecordKey,
+        SeededEntropy,
     };
     use core_domain::use_case::billing::clock::BillingClock;
     use core_domain::use_case::billing::page_links::PageLinks;
+    use core_domain::use_case::shared::seal;
     use core_storage::memory::{MemoryConfig, open};
     use tokio::time::sleep;
 
@@ -503,6 +555,8 @@ mod tests {
                 history: HistoryOptions::default(),
                 holder: LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
                 cipher: Cipher::new([1; 32], entropy.clone()),
+                audit_key: Ed25519Private::from_seed([8; 32]),
+                archive_metrics: ArchiveMetrics::default(),
                 billing: Arc::new(Billing {
                     plans: PlanCatalog::default(),
                     payments: Arc::new(payments),
@@ -658,6 +712,47 @@ mod tests {
             let lifecycle = uow.repositories(RecordKey::for_tests()).lifecycle_records();
             let count = lifecycle.count(Within::Installation, &LifecycleQuery::All);
             assert_eq!((swept, count.await.unwrap()), (SweepOutcome::Done, left));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_daily_sweep_archives_the_audit_log_after_the_time_of_its_setting() {
+        let world = World::new();
+        let mut sweeper = world.sweeper(1);
+        sweeper.blobs = Arc::new(MemoryBlobs::default());
+        sweeper.history.audit = DAY * 31;
+        let now = world.clock.now();
+        let entry = AuditEntry {
+            id: AuditId::generate(now, &SeededEntropy::new(1)),
+            stream: AuditStream::Changes,
+            platform_id: None,
+            actor_id: "ada".to_owned(),
+            actor_type: "user".to_owned(),
+            action: "thing.made".to_owned(),
+            entity_type: "thing".to_owned(),
+            entity_id: "1".to_owned(),
+            before: None,
+            after: None,
+            metadata: JsonText::of(&serde_json::json!({})),
+            created_at: now,
+        };
+        let mut uow = world.store.begin(Mode::Write).await.unwrap();
+        let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
+        entries.insert(entry).await.unwrap();
+        uow.commit().await.unwrap();
+        let cx = Context::system(Arc::clone(&sweeper.entropy));
+        let sealed = seal(&cx, world.store.as_ref(), &sweeper.audit_key).await;
+        assert_eq!(sealed.unwrap().entries, 1);
+        // The month ends 17 days after the entry.
+        for (days, left) in [(47, 1), (1, 0)] {
+            world.clock.advance(DAY * days);
+            let (_running, stopped) = watch::channel(false);
+            let swept = sweeper.archive_audit(&stopped).await;
+            let mut uow = world.store.begin(Mode::Read).await.unwrap();
+            let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
+            let all = AuditQuery::default();
+            let count = entries.count(Within::Installation, &all).await.unwrap();
+            assert_eq!((swept, count), (SweepOutcome::Done, left));
         }
     }
 

@@ -111,8 +111,11 @@ mod tests {
             cursor_key: [1; 32].into(),
         });
         let key = |id: &str| blob_key(&DeploymentId::parse(id).unwrap());
-        let mut keys = vec![key("never-made"), "of-somebody-else".to_owned()];
-        let mut needed = vec!["of-somebody-else".to_owned()];
+        let others = ["of-somebody-else", "audit-archive-2026-11-0123456789abcdef"];
+        let others = others.map(str::to_owned);
+        let mut keys = vec![key("never-made")];
+        keys.extend(others.clone());
+        let mut needed = others.to_vec();
         // An operator may retry a failed deployment for a week.
         let since_a_week = NOW.minus(WEEK);
         let nearly = since_a_week.plus(Duration::from_millis(1));

@@ -59,6 +59,14 @@ pub(crate) async fn promote<R: Persisted>(uow: &mut dyn UnitOfWork, keys: &[&str
     Ok(repository::<R>(uow).promote(keys).await?)
 }
 
+/// Deletes archived records; see [`Repository::remove_archived`]. Returns their number.
+pub(crate) async fn remove_archived<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    keys: &[&str],
+) -> Result<u64> {
+    Ok(repository::<R>(uow).remove_archived(keys).await?)
+}
+
 /// Inserts the records whose keys are free and locks the existing ones; see [`Repository::insert_or_lock`].
 pub(crate) async fn insert_or_lock<R: Persisted>(
     uow: &mut dyn UnitOfWork,

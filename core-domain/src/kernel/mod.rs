@@ -14,6 +14,7 @@ mod json;
 mod jws;
 mod limits;
 mod machine;
+mod month;
 mod notice;
 mod page;
 mod patch;
@@ -51,6 +52,7 @@ pub use limits::{Limits, MailLimits};
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;
 pub use machine::{IllegalTransition, Machine, Transition};
+pub use month::Month;
 pub use notice::{Notice, NoticeSet, ProcessName};
 pub use page::{
     Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageQuery, Total,

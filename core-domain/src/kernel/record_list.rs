@@ -11,6 +11,7 @@ macro_rules! for_each_record {
             audit_seals: $crate::shared::AuditSeal;
             audit_heads: $crate::shared::AuditHead;
             audit_checkpoints: $crate::shared::AuditCheckpoint, AuditCheckpointId "The id of a checkpoint of the audit log.";
+            audit_archives: $crate::shared::AuditArchive;
             outbox_messages: $crate::shared::OutboxMessage, OutboxId "The id of a message in the outbox.";
             idempotency_keys: $crate::shared::StoredResponse;
             mail_quotas: $crate::shared::MailQuota;

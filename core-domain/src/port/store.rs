@@ -133,6 +133,13 @@ pub trait Repository<R: Record>: Send {
     /// Only those of the store.
     async fn promote(&mut self, keys: &[&str]) -> Result<u64, StoreError>;
 
+    /// Deletes archived records with these keys, whose kind is otherwise never deleted. Returns their number. A database
+    /// refuses to delete records that are not in an archive.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if records of this kind are never archived, or one of them is not archived.
+    async fn remove_archived(&mut self, keys: &[&str]) -> Result<u64, StoreError>;
+
     /// Returns the records with these keys, sorted by key. Keys without a record are ignored.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Default for AuditStream {
     }
 }
 
-/// An entry of the audit log. Entries are never changed or removed.
+/// An entry of the audit log. Entries are never changed, and removed only after they are archived.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]

@@ -27,7 +27,7 @@ pub const MAX_UNCHECKED_TIME: std::time::Duration = std::time::Duration::from_se
 /// The `typ` in the header of a checkpoint's signature.
 const TYPE: &str = "core-audit-checkpoint+jwt";
 
-/// A signed statement about the end of an audit chain. Checkpoints are never changed or removed.
+/// A signed statement about the end of an audit chain. Checkpoints are never changed, and removed only after they are archived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
@@ -49,9 +49,18 @@ pub struct AuditCheckpoint {
     /// The time at which the checkpoint was signed.
     pub signed_at: Timestamp,
     /// The checkpoint as a compact JSON Web Signature (`EdDSA`) of the type `core-audit-checkpoint+jwt`. Its payload
-    /// contains `chain`, `seq`, `hash` and `iat`, the time of signing in Unix seconds. For the feed it also contains
+    /// contains `chain`, `seq`, `hash` and `iat`, the time of signing in Unix seconds. For the last archived link of a
+    /// chain it also contains `archivedUntil`, the position up to which the log is archived. For the feed it also contains
     /// `previous`, `chains` (the number of chains) and `entries` (the number of sealed entries).
     pub jws: String,
+    /// The position up to which the log is archived, if this is the last archived link of the chain. The signature contains
+    /// it. `None` for other checkpoints.
+    #[serde(skip)]
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "proptest::option::of(count())")
+    )]
+    pub archived_until: Option<i64>,
 }
 
 record! {
@@ -65,6 +74,10 @@ pub enum AuditCheckpointQuery {
     Newest(Option<PlatformId>),
     /// The checkpoints of a chain after this link number, in order.
     OfChain(AuditChain, i64),
+    /// The checkpoints of a chain with smaller ids than this text, newest first.
+    NewestOfChainBefore(AuditChain, String),
+    /// The checkpoints with ids after the first and before the second text, oldest first.
+    Between(String, String),
 }
 
 /// Filters for a list of checkpoints.
@@ -81,6 +94,12 @@ struct Claims {
     seq: i64,
     hash: String,
     iat: i64,
+    #[serde(
+        default,
+        rename = "archivedUntil",
+        skip_serializing_if = "Option::is_none"
+    )]
+    archived_until: Option<i64>,
     #[serde(flatten)]
     installation: Option<InstallationStatement>,
 }
@@ -128,8 +147,16 @@ impl AuditCheckpoint {
             hash: head.hash.clone(),
             signed_at: now,
             jws: String::new(),
+            archived_until: None,
         };
         checkpoint.with_signature(key, None)
+    }
+
+    /// Returns this checkpoint as that of the last archived link of its chain. The log is archived up to this position.
+    #[must_use]
+    pub fn sign_archived(mut self, key: &Ed25519Private, position: i64) -> Self {
+        self.archived_until = Some(position);
+        self.with_signature(key, None)
     }
 
     /// Creates a signed checkpoint of the feed at a position.
@@ -149,6 +176,7 @@ impl AuditCheckpoint {
             hash: statement.hash(position, now),
             signed_at: now,
             jws: String::new(),
+            archived_until: None,
         };
         checkpoint.with_signature(key, Some(statement))
     }
@@ -170,6 +198,7 @@ impl AuditCheckpoint {
             seq: self.seq,
             hash: self.hash.clone(),
             iat: self.signed_at.seconds(),
+            archived_until: self.archived_until,
             installation,
         }
     }
@@ -197,10 +226,26 @@ impl AuditCheckpoint {
 
     /// Returns the signed payload if the signature was made with this key.
     fn signed_claims(&self, key: &Ed25519Public) -> Option<Claims> {
-        let token = UnverifiedJws::parse(&self.jws).ok()?;
-        let payload = token.of_type(TYPE).ok()?.payload(key).ok()?;
-        serde_json::from_slice(&payload).ok()
+        signed_claims(&self.jws, key)
     }
+}
+
+fn signed_claims(jws: &str, key: &Ed25519Public) -> Option<Claims> {
+    let token = UnverifiedJws::parse(jws).ok()?;
+    let payload = token.of_type(TYPE).ok()?.payload(key).ok()?;
+    serde_json::from_slice(&payload).ok()
+}
+
+/// Returns whether a checkpoint with this signature states this end of a chain.
+pub(super) fn states_end(
+    jws: &str,
+    key: &Ed25519Public,
+    chain: &str,
+    seq: i64,
+    hash: &str,
+) -> bool {
+    signed_claims(jws, key)
+        .is_some_and(|claims| claims.chain == chain && claims.seq == seq && claims.hash == hash)
 }
 
 #[cfg(test)]
@@ -222,7 +267,15 @@ mod tests {
         let id = AuditCheckpointId::generate(now, &entropy);
         let signed = AuditCheckpoint::sign(&key, id, platform, &head, now);
         assert!(signed.is_signed_by(&key.public()) && !signed.is_signed_by(&other.public()));
-        let changes: [fn(&mut AuditCheckpoint); 5] = [
+        let archived = signed.clone().sign_archived(&key, 2_000);
+        assert!(archived.is_signed_by(&key.public()));
+        let untagged = AuditCheckpoint {
+            archived_until: None,
+            ..archived
+        };
+        assert!(!untagged.is_signed_by(&key.public()));
+        let changes: [fn(&mut AuditCheckpoint); 6] = [
+            |c| c.archived_until = Some(2_000),
             |c| c.seq += 1,
             |c| c.hash.replace_range(..1, "1"),
             |c| c.chain = AuditChain::of(None),

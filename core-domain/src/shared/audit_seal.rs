@@ -84,7 +84,7 @@ impl TextValue for AuditChain {
     }
 }
 
-/// The seal of an audit entry: a link of its chain. Seals are never changed or removed.
+/// The seal of an audit entry: a link of its chain. Seals are never changed, and removed only after they are archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditSeal {
@@ -122,6 +122,15 @@ pub enum AuditSealQuery {
     Positions(i64, i64),
     /// The seals after this position, in order of position; with a chain, only those of the chain.
     Feed(Option<AuditChain>, i64),
+    /// The seals of entries with smaller ids than this text, newest entry first.
+    NewestBefore(String),
+    /// The seals that an archive contains and that may be removed, oldest entry first.
+    Archived {
+        /// The smallest id that is not removed.
+        keys_before: String,
+        /// The last position in the archive.
+        until: i64,
+    },
 }
 
 /// The end of a chain. Appending to a chain replaces its head, so that concurrent appends conflict.
@@ -144,6 +153,9 @@ pub struct AuditHead {
     pub checkpoint_seq: i64,
     /// The time at which the first link after the latest checkpoint was created; `None` if there is no such link.
     pub unchecked_since: Option<Timestamp>,
+    /// The number of links that are changes and were removed after they were archived.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub removed_changes: i64,
 }
 
 record! {
@@ -172,7 +184,20 @@ impl AuditHead {
             hash: GENESIS.to_owned(),
             checkpoint_seq: 0,
             unchecked_since: None,
+            removed_changes: 0,
         }
+    }
+
+    /// Returns the number of changes that were not removed.
+    #[must_use]
+    pub fn remaining_changes(&self) -> u64 {
+        u64::try_from(self.changes - self.removed_changes).unwrap_or_default()
+    }
+
+    /// Returns a number that differs after every change that adds or removes links.
+    #[must_use]
+    pub fn changes_version(&self) -> u64 {
+        u64::try_from(self.changes.saturating_add(self.removed_changes)).unwrap_or_default()
     }
 
     /// Appends a link for an entry and returns its seal. `None` stands for an entry that could not be read.
@@ -215,20 +240,26 @@ impl AuditHead {
 /// Returns the hash of a link, computed from the previous hash and the entry.
 #[must_use]
 pub fn link_hash(previous: &str, entry: Option<&AuditEntry>) -> String {
+    hash_of(previous, &entry.map_or(Value::Null, sealed_form))
+}
+
+/// Returns the hash of a link, computed from the previous hash and the [sealed form](sealed_form) of the entry.
+pub(super) fn hash_of(previous: &str, entry: &Value) -> String {
     let mut hash = Sha256::new();
     hash.update(previous);
     hash.update("\n");
-    hash.update(entry.map_or_else(|| "null".to_owned(), canonical));
+    hash.update(canonical_json(entry));
     hex(&hash.finalize())
 }
 
-fn canonical(entry: &AuditEntry) -> String {
+/// Returns the JSON of an entry that its link hashes: the entry as served by the API plus its field `stream`.
+pub(super) fn sealed_form(entry: &AuditEntry) -> Value {
     // A struct of texts and JSON can always be encoded as JSON.
     let mut shown = serde_json::to_value(entry).unwrap_or(Value::Null);
     if let Some(fields) = shown.as_object_mut() {
         fields.insert("stream".to_owned(), entry.stream.as_str().into());
     }
-    canonical_json(&shown)
+    shown
 }
 
 #[cfg(test)]
@@ -258,7 +289,7 @@ mod tests {
     #[test]
     fn first_link_is_the_hash_of_zeros_line_feed_and_canonical_entry() {
         assert_eq!(
-            canonical(&entry()),
+            canonical_json(&sealed_form(&entry())),
             r#"{"action":"platform.updated","actorId":"olga","actorType":"user","after":{"a":[1.5,9007199254740993],"name":"é"},"before":null,"createdAt":"2027-01-15T08:00:00.000Z","entityId":"p-1","entityType":"platform","id":"a-1","metadata":{},"platformId":"p-1","stream":"changes"}"#
         );
         let mut head = AuditHead::empty(AuditChain::of(entry().platform_id.as_ref()));

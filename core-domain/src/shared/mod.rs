@@ -2,6 +2,8 @@
 //! webhooks.
 
 mod audit;
+mod audit_archive;
+mod audit_archive_file;
 mod audit_checkpoint;
 mod audit_seal;
 mod change_event;
@@ -15,6 +17,8 @@ pub use audit::{
     AuditEntry, AuditFilter, AuditOrder, AuditQuery, AuditStream, PlatformAuditFilter,
     first_segment,
 };
+pub use audit_archive::{ArchiveStatement, AuditArchive, AuditArchiveQuery};
+pub use audit_archive_file::{ArchiveFault, ArchiveVerifier, ArchiveWriter, ContentDigest};
 pub use audit_checkpoint::{
     AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery, InstallationStatement,
     MAX_UNCHECKED_ENTRIES, MAX_UNCHECKED_TIME,

@@ -1,10 +1,13 @@
 //! Endpoints that read the audit log. Each read is recorded itself, in a separate unit of work.
 
+use std::io::{BufRead, BufReader};
+
 use core_domain::access::{PlatformScope, SignedInScope};
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, permission};
-use core_domain::port::UnitOfWork;
+use core_domain::kernel::{Code, Error, ListQuery, Page, PlatformId, Result, Stored, permission};
+use core_domain::port::{BlobError, Blobs, Cause, UnitOfWork};
 use core_domain::shared::{
-    AuditCheckpoint, AuditCheckpointFilter, AuditEntry, AuditFilter, PlatformAuditFilter,
+    AuditCheckpoint, AuditCheckpointFilter, AuditEntry, AuditFilter, ContentDigest,
+    PlatformAuditFilter,
 };
 use core_domain::use_case::registry::audit::{self, VerifyQuery, VerifyReport};
 use schemars::JsonSchema;
@@ -59,7 +62,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  the chain of the installation. One call checks at most 100,000 links; continue \
                  with `after` set to the `to` of the report. If an operator verifies the chain of \
                  the installation up to its end, the checkpoints of the installation as a whole \
-                 are checked too. Nothing is changed; the read is recorded in the audit log.",
+                 are checked too, with the signatures of all archives and the content of the newest \
+                 one. Archived links are skipped. Nothing is changed; the read is recorded in the \
+                 audit log.",
             )
             .refuses(REFUSALS)
             .plain_with_scope(verify),
@@ -98,8 +103,37 @@ async fn verify(
     input: Input<(), VerifyQuery>,
 ) -> Result<Output<VerifyReport>> {
     let (store, key) = (cx.app.store.as_ref(), cx.app.audit_key.public());
-    let report = audit::verify(cx, &scope, store, &key, &input.query).await?;
+    let mut report = audit::verify(cx, &scope, store, &key, &input.query).await?;
+    if report.installation.is_some()
+        && let Some(archive) = audit::newest_archive_of(&scope, store).await?
+    {
+        let digest = archive_digest(cx.app.blobs.as_ref(), &archive.blob_key()).await?;
+        report.compare_archive(&archive, digest.as_deref());
+    }
     Ok(Output::new(report))
+}
+
+/// Returns the digest of an archive's content; `None` if there is no such blob.
+async fn archive_digest(blobs: &dyn Blobs, key: &str) -> Result<Option<String>> {
+    let blob = match blobs.open(key).await {
+        Ok(blob) => blob,
+        Err(BlobError::Missing) => return Ok(None),
+        Err(error) => return Err(Error::Upstream(Cause::new(error).to_string())),
+    };
+    let read = tokio::task::spawn_blocking(move || {
+        let (mut lines, mut line) = (BufReader::new(blob), Vec::new());
+        let mut digest = ContentDigest::default();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            digest.add(&line);
+            line.clear();
+        }
+        Ok::<_, std::io::Error>(digest.finish())
+    });
+    match read.await {
+        Ok(Ok(digest)) => Ok(Some(digest)),
+        Ok(Err(error)) => Err(Error::Upstream(Cause::new(error).to_string())),
+        Err(_) => Err(Error::Internal("reading an archive panicked".to_owned())),
+    }
 }
 
 /// A page of checkpoints, with the public key that verifies their signatures.

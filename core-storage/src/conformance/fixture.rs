@@ -63,6 +63,7 @@ pub static ITEMS: Table = Table {
     ],
     parent: Some("parent"),
     append_only: false,
+    archive: None,
 };
 
 /// The tables that an engine under test needs in addition to those of the records.

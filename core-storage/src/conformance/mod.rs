@@ -77,6 +77,7 @@ cases! {
     rows::a_read_unit_cannot_write,
     rows::an_error_aborts_the_unit,
     rows::an_append_only_row_cannot_be_changed_or_deleted,
+    rows::only_archived_rows_of_an_append_only_table_can_be_removed,
     queries::filters_match_the_same_rows_as_in_memory,
     queries::null_is_neither_equal_nor_unequal,
     queries::text_is_ordered_by_its_bytes,

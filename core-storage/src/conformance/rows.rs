@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use core_domain::shared::AuditSeal;
+use core_domain::shared::{AuditArchive, AuditSeal};
 
 use super::fixture::{ITEMS, add, item, of, open, read, with, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::table::VERSION;
 use crate::tabular::Tabular;
-use crate::value::Value;
+use crate::value::{Row, Value};
 
 pub(super) async fn every_value_round_trips(store: Arc<dyn RowStore>) {
     let row = item("values", "full", i64::MIN);
@@ -67,6 +67,62 @@ pub(super) async fn an_append_only_row_cannot_be_changed_or_deleted(store: Arc<d
         assert!(is_refused, "attempt {attempt}");
         assert!(tx.commit().await.is_err(), "the unit is aborted");
     }
+}
+
+pub(super) async fn only_archived_rows_of_an_append_only_table_can_be_removed(
+    store: Arc<dyn RowStore>,
+) {
+    let key = |n: u32| Value::text(&format!("0000-archived-{n}"));
+    let archive = Row::from([
+        Value::text("1969-12"),
+        key(2),
+        Value::Int(0),
+        Value::Int(2),
+        Value::Int(0),
+        Value::text("feed"),
+        Value::text("digest"),
+        Value::text("previous"),
+        Value::Int(0),
+        Value::text("jws"),
+        Value::Null,
+        Value::Int(1),
+    ]);
+    let seal = |n: u32| {
+        Row::from([
+            key(n),
+            Value::text("archived"),
+            Value::Int(n.into()),
+            Value::Int(n.into()),
+            Value::text("changes"),
+            Value::text("previous"),
+            Value::text("hash"),
+            Value::Int(0),
+            Value::Int(1),
+        ])
+    };
+    let inserted = write(&store, |tx| {
+        let archive = archive.clone();
+        let seals = (0..4).map(seal).collect();
+        Box::pin(async move {
+            tx.insert_many(AuditSeal::TABLE, seals).await?;
+            tx.insert(AuditArchive::TABLE, archive).await
+        })
+    });
+    assert!(inserted.await.is_ok());
+    for (table, refused) in [(AuditSeal::TABLE, key(2)), (&ITEMS, key(0))] {
+        let mut tx = open(&store, Mode::Write).await;
+        assert!(tx.remove_archived(table, &[refused]).await.is_err());
+        assert!(tx.commit().await.is_err(), "the unit is aborted");
+    }
+    let removed = write(&store, |tx| {
+        let keys = [key(0), Value::text("0000-archived"), key(1)];
+        Box::pin(async move { tx.remove_archived(AuditSeal::TABLE, &keys).await })
+    });
+    assert!(matches!(removed.await, Ok(2)));
+    let mut tx = open(&store, Mode::Read).await;
+    let of_chain = Filter::eq("chain", "archived");
+    let rest = tx.count(AuditSeal::TABLE, &of_chain);
+    assert!(matches!(rest.await, Ok(2)));
 }
 
 pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {

@@ -40,6 +40,7 @@ static THINGS: Table = Table {
     ],
     parent: None,
     append_only: false,
+    archive: None,
 };
 
 /// Returns a table in which every tenth thing belongs to `ada`, the others to `bob`. All things are ready.

@@ -4,7 +4,7 @@ use core_domain::kernel::hex;
 use sha2::{Digest, Sha256};
 
 pub use super::dialect::Dialect;
-use crate::table::{Column, IndexPredicate, Table, Type, Unique};
+use crate::table::{ArchiveBound, Column, IndexPredicate, Table, Type, Unique};
 
 /// Returns the statements that create a table and its indexes. With `if_missing` they do not change existing objects.
 #[must_use]
@@ -22,12 +22,12 @@ pub fn create(table: &Table, dialect: Dialect, if_missing: bool) -> String {
     text
 }
 
-/// A trigger that makes every change or deletion of rows fail, even outside of this program.
+/// A trigger that makes changes or deletions of rows fail, even outside of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectionTrigger {
     /// The name of the trigger.
     pub name: String,
-    /// The statement that creates the trigger.
+    /// The statements that create the trigger and its function.
     pub create: String,
     /// The statement that drops the trigger if it exists.
     pub drop: String,
@@ -39,42 +39,98 @@ pub fn guards(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
     if !table.append_only {
         return Vec::new();
     }
-    guards_of(table.name, dialect)
+    guards_of(table, dialect)
 }
 
-/// Returns the triggers that an append-only table of this name has.
+/// Returns the triggers that the table has while it is append-only. They allow the deletion of archived rows.
 #[must_use]
-pub fn guards_of(table: &str, dialect: Dialect) -> Vec<ProtectionTrigger> {
-    let guard = |suffix: &str, create: &dyn Fn(&str) -> String| {
-        let name = format!("{table}_{suffix}");
-        let create = create(&quote_ident(&name));
-        let on = match dialect {
-            Dialect::Sqlite => String::new(),
-            Dialect::Postgres => format!(" ON {}", quote_ident(table)),
-        };
-        let drop = format!("DROP TRIGGER IF EXISTS {}{on};\n", quote_ident(&name));
-        ProtectionTrigger { name, create, drop }
-    };
-    let of = quote_ident(table);
-    match dialect {
-        Dialect::Sqlite => {
-            let refuses = |event: &str, name: &str| {
-                let why = text_literal(&format!("rows of {table} are never changed or deleted"));
-                format!(
-                    "CREATE TRIGGER {name} BEFORE {event} ON {of} BEGIN SELECT RAISE(ABORT, {why}); END;\n"
-                )
-            };
+pub fn guards_of(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
+    let why = format!("rows of {} are never changed or deleted", table.name);
+    match (dialect, table.archive) {
+        (Dialect::Sqlite, archive) => {
+            let key = quote_ident(table.key());
+            let raise =
+                |why: &str| format!(" BEGIN SELECT RAISE(ABORT, {}); END;\n", text_literal(why));
+            let delete = archive.map_or_else(
+                || raise(&why),
+                |archive| {
+                    let unless = format!(" WHEN OLD.{key} >= {}", first_kept_key(archive));
+                    format!("{unless}{}", raise(&format!("{why}{UNTIL_ARCHIVED}")))
+                },
+            );
             vec![
-                guard("refuses_update", &|name| refuses("UPDATE", name)),
-                guard("refuses_delete", &|name| refuses("DELETE", name)),
+                trigger(table, dialect, "refuses_update", "UPDATE", &raise(&why)),
+                trigger(table, dialect, "refuses_delete", "DELETE", &delete),
             ]
         }
-        Dialect::Postgres => vec![guard("refuses_change", &|name| {
-            format!(
-                "{REFUSE_CHANGE}CREATE TRIGGER {name} BEFORE UPDATE OR DELETE OR TRUNCATE ON {of} \
-                 FOR EACH STATEMENT EXECUTE FUNCTION \"refuse_change\"();\n"
-            )
-        })],
+        (Dialect::Postgres, None) => vec![refuse_statement(table, "UPDATE OR DELETE OR TRUNCATE")],
+        (Dialect::Postgres, Some(archive)) => vec![
+            refuse_statement(table, "UPDATE OR TRUNCATE"),
+            refuse_unarchived_rows(table, archive),
+        ],
+    }
+}
+
+/// The end of the message about an archived table.
+const UNTIL_ARCHIVED: &str = " before they are archived";
+
+/// Returns an expression for the smallest key of the rows that are not archived.
+fn first_kept_key(archive: ArchiveBound) -> String {
+    let (column, archives) = (quote_ident(archive.column), quote_ident(archive.table));
+    format!("(SELECT COALESCE(MAX({column}), '') FROM {archives})")
+}
+
+fn trigger(
+    table: &Table,
+    dialect: Dialect,
+    suffix: &str,
+    event: &str,
+    action: &str,
+) -> ProtectionTrigger {
+    let name = format!("{}_{suffix}", table.name);
+    let (quoted, of) = (quote_ident(&name), quote_ident(table.name));
+    let on = match dialect {
+        Dialect::Sqlite => String::new(),
+        Dialect::Postgres => format!(" ON {of}"),
+    };
+    ProtectionTrigger {
+        create: format!("CREATE TRIGGER {quoted} BEFORE {event} ON {of}{action}"),
+        drop: format!("DROP TRIGGER IF EXISTS {quoted}{on};\n"),
+        name,
+    }
+}
+
+/// Returns the trigger of Postgres that refuses these statements.
+fn refuse_statement(table: &Table, events: &str) -> ProtectionTrigger {
+    let action = " FOR EACH STATEMENT EXECUTE FUNCTION \"refuse_change\"();\n";
+    let trigger = trigger(table, Dialect::Postgres, "refuses_change", events, action);
+    ProtectionTrigger {
+        create: format!("{REFUSE_CHANGE}{}", trigger.create),
+        ..trigger
+    }
+}
+
+/// Returns the trigger of Postgres that refuses to delete rows that are not archived. The condition of a trigger cannot
+/// read another table, so the function checks it.
+fn refuse_unarchived_rows(table: &Table, archive: ArchiveBound) -> ProtectionTrigger {
+    let (key, bound) = (quote_ident(table.key()), first_kept_key(archive));
+    let function = quote_ident(&format!("{}_refuse_delete", table.name));
+    let action = format!(" FOR EACH ROW EXECUTE FUNCTION {function}();\n");
+    let trigger = trigger(
+        table,
+        Dialect::Postgres,
+        "refuses_delete",
+        "DELETE",
+        &action,
+    );
+    ProtectionTrigger {
+        create: format!(
+            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             IF OLD.{key} >= {bound} THEN RAISE EXCEPTION \
+             'rows of % are never changed or deleted{UNTIL_ARCHIVED}', TG_TABLE_NAME; END IF; RETURN OLD; END $$;\n{}",
+            trigger.create
+        ),
+        ..trigger
     }
 }
 

@@ -2,11 +2,12 @@
 
 use core_domain::kernel::{TextValue, Timestamp, first_uuid};
 use core_domain::shared::{
-    AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery,
-    AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream, first_segment,
+    AuditArchive, AuditArchiveQuery, AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry,
+    AuditHead, AuditHeadQuery, AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream,
+    first_segment,
 };
 
-use crate::codec::{Int, Json, Opt, Text, Time};
+use crate::codec::{Int, Json, Opt, OrDefault, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::value::Value;
@@ -52,7 +53,7 @@ table! {
         // Postgres cannot scan the NULLs of an index column in the order of the next column.
         [stream] where [NO_PLATFORM],
     }
-    rows append_only
+    rows append_only until "audit_archives".keys_before
     staging "unsealed_audit_entries" index { [stream] }
     select audit_entries
 }
@@ -122,7 +123,7 @@ table! {
         sealed_at: Time,
     }
     index { [chain, seq], [position], [chain, position] }
-    rows append_only
+    rows append_only until "audit_archives".keys_before
     select audit_seals
 }
 
@@ -141,6 +142,13 @@ fn audit_seals(query: &AuditSealQuery) -> Select {
             .filter_if(chain.as_ref().map(|chain| Filter::eq("chain", chain)))
             .filter(Filter::gt("position", *after))
             .order_by("position"),
+        AuditSealQuery::NewestBefore(bound) => seals
+            .filter(Filter::lt("entry_id", bound.as_str()))
+            .order_by_desc("entry_id"),
+        AuditSealQuery::Archived { keys_before, until } => seals
+            .filter(Filter::lt("entry_id", keys_before.as_str()))
+            .filter(Filter::le("position", *until))
+            .order_by("entry_id"),
     }
 }
 
@@ -152,6 +160,7 @@ table! {
         hash: Text,
         checkpoint_seq: Int,
         unchecked_since: Opt<Time>,
+        removed_changes: OrDefault<Int>,
     }
     computed {
         // The order uses this column, and a column of an order must not be nullable.
@@ -181,9 +190,10 @@ table! {
         hash: Text,
         signed_at: Time,
         jws: Text,
+        archived_until: Opt<Int>,
     }
     index { [signed_at], [platform_id, signed_at], [chain, seq] }
-    rows append_only
+    rows append_only until "audit_archives".keys_before
     select audit_checkpoints
 }
 
@@ -197,5 +207,39 @@ fn audit_checkpoints(query: &AuditCheckpointQuery) -> Select {
             .filter(Filter::eq("chain", chain))
             .filter(Filter::gt("seq", *after))
             .order_by("seq"),
+        AuditCheckpointQuery::NewestOfChainBefore(chain, bound) => checkpoints
+            .filter(Filter::eq("chain", chain))
+            .filter(Filter::lt("id", bound.as_str()))
+            .order_by_desc("id"),
+        AuditCheckpointQuery::Between(after, bound) => checkpoints
+            .filter(Filter::gt("id", after.as_str()))
+            .filter(Filter::lt("id", bound.as_str()))
+            .order_by("id"),
+    }
+}
+
+table! {
+    AuditArchive in "audit_archives" {
+        month: Text,
+        keys_before: Text,
+        after: Int,
+        position: Int,
+        feed_position: Int,
+        feed_hash: Text,
+        digest: Text,
+        previous: Text,
+        archived_at: Time,
+        jws: Text,
+        removed_at: Opt<Time>,
+    }
+    index { [keys_before] }
+    select audit_archives
+}
+
+fn audit_archives(query: &AuditArchiveQuery) -> Select {
+    let archives = Select::of(AuditArchive::TABLE);
+    match query {
+        AuditArchiveQuery::NewestFirst => archives.order_by_desc("month"),
+        AuditArchiveQuery::OldestFirst => archives.order_by("month"),
     }
 }

@@ -46,11 +46,14 @@ async fn postgres_migrations_lead_to_the_described_schema() {
     let migrated = testing::connect(&migrated.url).await;
     for table in tables::all().iter().filter(|table| table.append_only) {
         let name = table.name;
-        for change in [
+        // The deletion of archived rows is allowed, so another test deletes rows that are not archived.
+        let delete = table.archive.is_none();
+        let delete = delete.then(|| format!("DELETE FROM {name}"));
+        let changes = [
             format!("UPDATE {name} SET row_version = 2"),
-            format!("DELETE FROM {name}"),
             format!("TRUNCATE {name}"),
-        ] {
+        ];
+        for change in changes.into_iter().chain(delete) {
             let refused = migrated.batch_execute(&change).await.unwrap_err();
             let why = refused.as_db_error().unwrap().message();
             assert!(why.contains("never changed or deleted"), "{why}");
@@ -74,17 +77,52 @@ async fn sqlite_refuses_changes_of_append_only_rows() {
     let store = sqlite::open(SqliteConfig::new(&path, clock, KEY));
     drop(store.await.expect("migrations run"));
     let migrated = Sqlite::open(&path).unwrap();
-    let entry = "INSERT INTO audit_entries (id, stream, actor_id, actor_type, action, entity_type, entity_id, \
-        metadata, created_at, row_version) VALUES ('1', 'changes', 'ada', 'user', 'x.y', 'x', '1', '{}', 0, 1)";
-    assert_eq!(migrated.execute(entry, []).unwrap(), 1);
-    for change in [
-        "UPDATE audit_entries SET actor_id = 'eve'",
-        "DELETE FROM audit_entries",
-    ] {
-        let refused = migrated.execute(change, []).unwrap_err().to_string();
-        assert!(refused.contains("never changed or deleted"), "{refused}");
+    assert_eq!(migrated.execute(ENTRIES, []).unwrap(), 2);
+    for bound in [None, Some("2")] {
+        if bound.is_some() {
+            migrated.execute(ARCHIVE, []).unwrap();
+        }
+        for change in [
+            "UPDATE audit_entries SET actor_id = 'eve'",
+            "DELETE FROM audit_entries",
+        ] {
+            let refused = migrated.execute(change, []).unwrap_err().to_string();
+            assert!(refused.contains("never changed or deleted"), "{refused}");
+        }
     }
+    assert_eq!(migrated.execute(DELETE_ARCHIVED, []).unwrap(), 1);
 }
+
+#[tokio::test]
+async fn postgres_refuses_to_delete_rows_that_are_not_archived() {
+    let migrated = testing::postgres().await;
+    let store = postgres::open(PostgresConfig::new(&*migrated.url, KEY));
+    drop(store.await.expect("migrations run"));
+    let migrated = testing::connect(&migrated.url).await;
+    assert_eq!(migrated.execute(ENTRIES, &[]).await.unwrap(), 2);
+    for bound in [None, Some("2")] {
+        if bound.is_some() {
+            migrated.execute(ARCHIVE, &[]).await.unwrap();
+        }
+        let refused = migrated.batch_execute("DELETE FROM audit_entries").await;
+        let refused = refused.unwrap_err();
+        let why = refused.as_db_error().unwrap().message();
+        assert!(why.contains("before they are archived"), "{why}");
+    }
+    assert_eq!(migrated.execute(DELETE_ARCHIVED, &[]).await.unwrap(), 1);
+}
+
+/// Inserts the entries `1` and `2`.
+const ENTRIES: &str = "INSERT INTO audit_entries (id, stream, actor_id, actor_type, action, entity_type, entity_id, \
+    metadata, created_at, row_version) VALUES ('1', 'changes', 'ada', 'user', 'x.y', 'x', '1', '{}', 0, 1), \
+    ('2', 'changes', 'ada', 'user', 'x.y', 'x', '1', '{}', 0, 1)";
+
+/// Inserts an archive that contains the entry `1`.
+const ARCHIVE: &str = "INSERT INTO audit_archives (month, keys_before, after, position, feed_position, feed_hash, digest, \
+    previous, archived_at, jws, row_version) VALUES ('2026-11', '2', 0, 1, 0, '', '', '', 0, '', 1)";
+
+/// Deletes the entry `1`.
+const DELETE_ARCHIVED: &str = "DELETE FROM audit_entries WHERE id < '2'";
 
 #[test]
 fn sqlite_counts_rows_that_are_not_deleted_by_a_covering_index() {
@@ -192,6 +230,7 @@ fn exactly_one_index_starts_with_the_parent_column() {
             indexes: declared,
             parent: Some("parent_id"),
             append_only: false,
+            archive: None,
         };
         let names = indexes(&table).into_iter().map(|index| index.name);
         let of_parent = names.filter(|name| name.starts_with("entities_by_parent_id"));

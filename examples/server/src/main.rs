@@ -5,6 +5,7 @@
 //! immediately.
 
 mod accounting;
+mod archive;
 mod backup;
 mod config;
 mod doctor;
@@ -82,6 +83,9 @@ fn main() -> ExitCode {
             exit_code(backup::copy(&config, [from, to], *resume).map(|()| true))
         }
         Some(Command::Doctor) => exit_code(doctor::run(&config)),
+        Some(Command::VerifyArchive { file, keys }) => {
+            exit_code(archive::run(file, keys).map(|()| true))
+        }
         Some(Command::VerifyJournal) => exit_code(accounting::verify(&config)),
         Some(Command::MigratePlan { from, to }) => {
             exit_code(plans::migrate(&config, *from, *to).map(|()| true))

@@ -100,6 +100,14 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     ("shared/idempotency.rs", "stored responses"),
     (
+        "shared/audit_archive/export.rs",
+        "the records of the archives; checkpoints of the seals of the entries",
+    ),
+    (
+        "shared/audit_archive/removal.rs",
+        "archived entries, which are removed",
+    ),
+    (
         "shared/seal.rs",
         "the seals of the entries themselves; checkpoints of the seals of the entries themselves",
     ),

@@ -13,7 +13,7 @@ const GRETE: &str = "grete@example.org";
 const PASSWORD: &str = "marked grete+only/pass";
 
 /// Tables with such columns to which no request writes a secret, and the reason.
-const TABLES_WITHOUT_SECRETS: [(&str, &str); 8] = [
+const TABLES_WITHOUT_SECRETS: [(&str, &str); 9] = [
     (
         "billing_payment_attempts",
         "the column holds the reason of a declined card",
@@ -24,6 +24,10 @@ const TABLES_WITHOUT_SECRETS: [(&str, &str); 8] = [
     ("audit_seals", "the columns hold hashes of audit entries"),
     ("audit_heads", "the column holds the hash of a seal"),
     ("audit_checkpoints", "the column holds the hash of a seal"),
+    (
+        "audit_archives",
+        "the column holds the hash of a checkpoint",
+    ),
     (
         "webhook_deliveries",
         "messages are written when a change is sealed",

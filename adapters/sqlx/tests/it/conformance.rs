@@ -147,6 +147,7 @@ static MISSING: Table = Table {
     indexes: &[],
     parent: None,
     append_only: false,
+    archive: None,
 };
 
 /// Runs a failing call in a new unit, and drops the unit.

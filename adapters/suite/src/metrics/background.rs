@@ -1,4 +1,4 @@
-//! The metrics of the sealer and of the billing ticker.
+//! The metrics of the sealer, of the archives of the audit log, and of the billing ticker.
 
 use core_domain::use_case::billing::advance_job::DueCustomers;
 use core_http::kernel::metrics::{Counter, Definition, Gauge, Metrics};
@@ -12,6 +12,12 @@ const SEALED: Definition<0> = Definition {
 const SEAL_FAILURES: Definition<0> = Definition {
     name: "core_audit_seal_failures_total",
     help: "Failed attempts to seal audit entries.",
+    labels: [],
+};
+
+const ARCHIVE_FAILURES: Definition<0> = Definition {
+    name: "core_audit_archive_failures_total",
+    help: "Failed attempts to archive a month of the audit log.",
     labels: [],
 };
 
@@ -45,6 +51,25 @@ impl SealerMetrics {
     /// Counts sealed entries.
     pub(crate) fn count_sealed(&self, entries: usize) {
         self.sealed.add(u64::try_from(entries).unwrap_or(u64::MAX));
+    }
+
+    /// Counts a failed attempt.
+    pub(crate) fn count_failure(&self) {
+        self.failures.increment();
+    }
+}
+
+/// The metrics of the archives of the audit log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ArchiveMetrics {
+    failures: Counter,
+}
+
+impl ArchiveMetrics {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        Self {
+            failures: metrics.counters(&ARCHIVE_FAILURES).with([]),
+        }
     }
 
     /// Counts a failed attempt.

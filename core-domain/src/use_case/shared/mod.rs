@@ -1,6 +1,7 @@
 //! Use cases for the records that all services share: audit seals, the outbox, mail, stored responses, maintenance
 //! leases, webhooks and metered usage.
 
+mod audit_archive;
 mod backlog;
 mod dry_run;
 mod due_queue;
@@ -15,6 +16,8 @@ mod sweep;
 pub mod usage;
 pub mod webhook;
 
+pub(in crate::use_case) use audit_archive::{ChainBase, chain_base, newest_archive};
+pub use audit_archive::{archive_next_month, remove_archived};
 pub use backlog::{DeliveryBacklog, QueueBacklog, audit_lag, delivery_backlog};
 pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;

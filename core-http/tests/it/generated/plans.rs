@@ -206,6 +206,6 @@ async fn no_list_query_scans_a_table_or_sorts() {
         }
         fixture = case.fixture;
     }
-    assert_eq!(planned.len(), 241);
+    assert_eq!(planned.len(), 242);
     assert!(problems.is_empty(), "{problems:#?}");
 }

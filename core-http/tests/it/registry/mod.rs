@@ -1,6 +1,7 @@
 //! The registry: the behaviour of its endpoints that the generated tests do not cover.
 
 mod audit;
+mod audit_archives;
 mod audit_checkpoints;
 mod audit_damage;
 mod audit_export;

@@ -131,6 +131,7 @@ fn unprotected_table<R: Tabular>() -> &'static Table {
         indexes: table.indexes,
         parent: table.parent,
         append_only: false,
+        archive: None,
     }))
 }
 

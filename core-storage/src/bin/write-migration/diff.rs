@@ -105,7 +105,7 @@ fn alteration(
     if alteration.is_empty() {
         return None;
     }
-    let guards = guards_of(table.name, Dialect::Sqlite);
+    let guards = guards_of(table, Dialect::Sqlite);
     let is_guard = |name: &String| guards.iter().any(|guard| guard.name == *name);
     if !existing.triggers.keys().all(is_guard) {
         decisions.refuse(format!(
@@ -184,7 +184,7 @@ fn compare_indexes(alteration: &mut Alteration, existing: &BTreeMap<String, Stri
 }
 
 fn compare_guards(table: &Table, existing: &BTreeMap<String, String>) -> Guards {
-    let of_name = guards_of(table.name, Dialect::Sqlite);
+    let of_name = guards_of(table, Dialect::Sqlite);
     let exists = |guard: &ProtectionTrigger| {
         existing.get(&guard.name) == Some(&normalize_sql(&guard.create))
     };

@@ -118,7 +118,7 @@ fn alter(alteration: &Alteration, dialect: Dialect) -> String {
         text.extend(created.map(|index| index.create(false)));
     }
     let table = alteration.table;
-    let guards = guards_of(table.name, dialect);
+    let guards = guards_of(table, dialect);
     // The triggers would refuse an update of the rows.
     let updates = alteration
         .changed_columns

@@ -128,6 +128,15 @@ pub(crate) enum Command {
     /// balance and the credits of every customer must follow from the journal, and invoice numbers must have no gap. Prints
     /// every difference with the ids of its records; the exit status is then 1. A server may be running.
     VerifyJournal,
+    /// Verifies an archive of the audit log without a database, and exits: its signature, all hashes, and that no entry is
+    /// missing. Prints its month, its digest and the digest of the previous archive; the exit status is 1 if it is not valid.
+    VerifyArchive {
+        /// The archive: a file `audit-archive-YYYY-MM-..`.
+        file: PathBuf,
+        /// The file with the public keys of the installation: a response of `GET /api/v1/audit/checkpoints`.
+        #[arg(long, value_name = "FILE")]
+        keys: PathBuf,
+    },
     /// Moves all subscriptions of one version of a plan to another, such as `growth:1 growth:2`, and exits. Each moves at
     /// its first boundary 30 days or more after a mail to its customer, which the server sends. Safe to repeat. With SQLite,
     /// stop the server first.

@@ -14,7 +14,7 @@ pub use checkpoint::list as list_checkpoints;
 pub(in crate::use_case) use feed::changes_after;
 pub use feed::{ChangeFeed, FeedQuery, open as open_feed};
 pub use read::{AuditExport, export, get_event, list, list_events, list_of_platform};
-pub use verify::{VerifyQuery, verify};
+pub use verify::{VerifyQuery, newest_archive_of, verify};
 pub use verify_report::{ChainEnd, InstallationReport, Problem, ProblemKind, VerifyReport};
 
 use serde_json::Value;

@@ -92,16 +92,18 @@ async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<T
     let platform = entries.platform_id.as_ref();
     let chain = platform.map_or_else(AuditChain::feed, |of| AuditChain::of(Some(of)));
     let head = unowned_records::<AuditHead>(uow).find(&chain).await?;
-    let changes = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
     let unfiltered = AuditQuery {
         platform_id: platform.cloned(),
         skip_damaged: entries.skip_damaged,
         ..AuditQuery::default()
     };
+    let (remaining, version) = head.map_or((0, 0), |head| {
+        (head.remaining_changes(), head.changes_version())
+    });
     Ok(if *entries == unfiltered {
-        Total::Known(changes)
+        Total::Known(remaining)
     } else {
-        Total::AtVersion(changes)
+        Total::AtVersion(version)
     })
 }
 

@@ -19,9 +19,11 @@ use crate::kernel::{
 };
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
-    AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditOrder,
-    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, GENESIS, MAX_UNCHECKED_ENTRIES, link_hash,
+    AuditArchive, AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead,
+    AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream, GENESIS, MAX_UNCHECKED_ENTRIES,
+    link_hash,
 };
+use crate::use_case::shared::{ChainBase, chain_base, newest_archive};
 
 /// Maximum number of links that one call checks.
 const MAX_LINKS: u32 = 100_000;
@@ -36,7 +38,8 @@ pub struct VerifyQuery {
     /// The platform whose chain is verified. `null` means the platform that the caller acts for. For operators, `null`
     /// means the chain of the installation's own entries.
     pub platform_id: Option<PlatformId>,
-    /// The number of the link after which the verification starts. Default: 0, the start of the chain.
+    /// The number of the link after which the verification starts. Default: 0, the start of the chain. Archived links are
+    /// skipped.
     #[schemars(range(min = 0))]
     #[serde(default)]
     pub after: i64,
@@ -46,7 +49,7 @@ pub struct VerifyQuery {
 }
 
 /// Verifies a chain or a part of it. Reads pages in separate units of work. Entries that are sealed during the
-/// verification are checked too.
+/// verification are checked too. If links were archived, the verification starts after them.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
@@ -87,6 +90,18 @@ pub async fn verify(
     Ok(report)
 }
 
+/// Returns the newest archive, whose content a verification of the installation compares.
+///
+/// # Errors
+/// Only those of the store.
+pub async fn newest_archive_of(
+    _: &SignedInScope,
+    store: &dyn Store,
+) -> Result<Option<Stored<AuditArchive>>> {
+    let mut uow = store.begin(Mode::Read).await?;
+    newest_archive(uow.as_mut()).await
+}
+
 /// A verification in progress.
 struct Verification<'k> {
     report: VerifyReport,
@@ -110,18 +125,57 @@ struct ChainPage {
 }
 
 impl Verification<'_> {
-    /// Reads the link after which the verification starts, unless it starts at the beginning. Returns whether the link
-    /// exists.
+    /// Finds the link after which the verification starts. Returns whether the verification can continue.
     async fn begin(&mut self, store: &dyn Store) -> Result<bool> {
-        let after = self.report.to;
-        if after == 0 {
-            return Ok(true);
-        }
         let mut uow = store.begin(Mode::Read).await?;
+        match self.begin_in(uow.as_mut()).await {
+            Err(Error::Store(StoreError::Corrupt { key, .. })) => {
+                self.report_unreadable(&key);
+                Ok(false)
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn begin_in(&mut self, uow: &mut dyn UnitOfWork) -> Result<bool> {
+        if let Some(archive) = newest_archive(uow).await? {
+            let base = chain_base(uow, &self.report.chain, archive.position).await?;
+            if base.seq > 0 && self.report.to <= base.seq {
+                self.begin_after_archive(uow, &archive, base).await?;
+                return Ok(true);
+            }
+        }
+        match self.report.to {
+            0 => Ok(true),
+            after => self.begin_after(uow, after).await,
+        }
+    }
+
+    /// Starts after the last archived link. A checkpoint states its hash.
+    async fn begin_after_archive(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        archive: &AuditArchive,
+        base: ChainBase,
+    ) -> Result<()> {
+        if !archive.is_signed_by(self.key) {
+            self.report.add_changed_archive(archive, "signature");
+        }
+        let signed = base.checkpoints(uow, &self.report.chain, self.key).await?;
+        if signed.is_empty() {
+            self.missing_checkpoint(base.seq);
+        }
+        self.report.start_after(base.seq);
+        self.previous = Some(base.hash);
+        self.position = archive.position;
+        self.checkpoint = base.seq;
+        Ok(())
+    }
+
+    /// Reads the link after which the verification starts. Returns whether the link exists.
+    async fn begin_after(&mut self, uow: &mut dyn UnitOfWork, after: i64) -> Result<bool> {
         let link = AuditSealQuery::OfChain(self.report.chain.clone(), after - 1);
-        let link = unowned_records::<AuditSeal>(uow.as_mut())
-            .first(&link)
-            .await?;
+        let link = unowned_records::<AuditSeal>(uow).first(&link).await?;
         let Some(link) = link.filter(|link| link.seq == after) else {
             let message =
                 format!("the chain has no link {after} at which the verification can start");
@@ -133,7 +187,7 @@ impl Verification<'_> {
         self.position = link.position;
         let before =
             AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - MAX_UNCHECKED_ENTRIES);
-        let before = unowned_records::<AuditCheckpoint>(uow.as_mut())
+        let before = unowned_records::<AuditCheckpoint>(uow)
             .list(&before, PAGE)
             .await?;
         let last = before
@@ -147,7 +201,7 @@ impl Verification<'_> {
         } else {
             after
         });
-        let entry = unowned_records::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
+        let entry = unowned_records::<AuditEntry>(uow).find(&link.entry_id);
         // An unreadable entry is reported by a verification of the part before.
         if let Ok(Some(entry)) = entry.await {
             self.walk.start_after(&entry);
@@ -164,14 +218,7 @@ impl Verification<'_> {
                 Err(error) if skip_unreadable(&error, &mut unreadable) => {}
                 // Only entries can be skipped, so this is a seal or a checkpoint.
                 Err(Error::Store(StoreError::Corrupt { key, .. })) => {
-                    let message = format!("a seal or checkpoint cannot be read: {key}");
-                    let entry = AuditId::parse(&key);
-                    self.report.add_problem(
-                        ProblemKind::SealChanged,
-                        None,
-                        entry.as_ref(),
-                        message,
-                    );
+                    self.report_unreadable(&key);
                     return Ok(false);
                 }
                 page => break page?,
@@ -189,6 +236,14 @@ impl Verification<'_> {
             .await?;
         self.report.complete = page.is_last;
         Ok(true)
+    }
+
+    /// Reports a seal or a checkpoint that cannot be read.
+    fn report_unreadable(&mut self, key: &str) {
+        let message = format!("a seal or checkpoint cannot be read: {key}");
+        let entry = AuditId::parse(key);
+        let kind = ProblemKind::SealChanged;
+        self.report.add_problem(kind, None, entry.as_ref(), message);
     }
 
     /// Reads the next links with their entries and checkpoints.

@@ -5,12 +5,16 @@ use crate::access::unowned_records;
 use crate::kernel::{Ed25519Public, Error, Result, StoreError, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
-    AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditHead, AuditHeadQuery, AuditSeal,
-    AuditSealQuery, GENESIS, InstallationStatement,
+    AuditArchive, AuditArchiveQuery, AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditHead,
+    AuditHeadQuery, AuditSeal, AuditSealQuery, GENESIS, InstallationStatement,
 };
+use crate::use_case::shared::chain_base;
 
 /// Number of checkpoints per read.
 const PAGE: u32 = 500;
+
+/// Maximum number of archives that are checked: those of 800 years.
+const MAX_ARCHIVES: u32 = 10_000;
 
 /// Number of seals per read in the search for missing positions.
 const ROWS: u32 = 1_000;
@@ -24,15 +28,17 @@ pub(super) async fn verify_installation(
     key: &Ed25519Public,
     report: &mut VerifyReport,
 ) -> Result<()> {
+    let archives = check_archives(store, key, report).await?;
     let mut verification = Verification {
         key,
-        position: 0,
+        archived_until: archives.position,
+        position: archives.feed_position,
         last: InstallationStatement {
             previous: String::new(),
             chains: 0,
             entries: 0,
         },
-        hash: GENESIS.to_owned(),
+        hash: archives.feed_hash,
         found: InstallationReport::default(),
         has_holes: false,
         report,
@@ -56,9 +62,53 @@ pub(super) async fn verify_installation(
     Ok(())
 }
 
+/// The part of the installation that is archived.
+struct Archives {
+    /// The position of the last archived link.
+    position: i64,
+    /// The position of the last archived checkpoint of the feed.
+    feed_position: i64,
+    /// The hash of that checkpoint.
+    feed_hash: String,
+    /// The digest of the newest archive.
+    digest: String,
+}
+
+/// Checks that the archives are signed and follow each other.
+async fn check_archives(
+    store: &dyn Store,
+    key: &Ed25519Public,
+    report: &mut VerifyReport,
+) -> Result<Archives> {
+    let mut archives = Archives {
+        position: 0,
+        feed_position: 0,
+        feed_hash: GENESIS.to_owned(),
+        digest: GENESIS.to_owned(),
+    };
+    let mut uow = store.begin(Mode::Read).await?;
+    let found = unowned_records::<AuditArchive>(uow.as_mut())
+        .list(&AuditArchiveQuery::OldestFirst, MAX_ARCHIVES)
+        .await?;
+    for archive in &found {
+        if !archive.is_signed_by(key) {
+            report.add_changed_archive(archive, "signature");
+        } else if archive.after != archives.position || archive.previous != archives.digest {
+            report.add_changed_archive(archive, "predecessor");
+        }
+        archives.position = archive.position;
+        archives.feed_position = archive.feed_position;
+        archives.feed_hash.clone_from(&archive.feed_hash);
+        archives.digest.clone_from(&archive.digest);
+    }
+    Ok(archives)
+}
+
 /// A verification in progress.
 struct Verification<'v> {
     key: &'v Ed25519Public,
+    /// The position of the last archived link. Seals up to there may be removed.
+    archived_until: i64,
     /// The position of the last checked checkpoint.
     position: i64,
     /// The statement of the last checked checkpoint.
@@ -134,6 +184,7 @@ impl Verification<'_> {
         after: i64,
         to: i64,
     ) -> Result<()> {
+        let (after, to) = (after.max(self.archived_until), to.max(self.archived_until));
         let positions = AuditSealQuery::Positions(after, to);
         let count = unowned_records::<AuditSeal>(uow).count(&positions).await?;
         self.found.entries += count;
@@ -222,6 +273,7 @@ impl Verification<'_> {
                     .first(&last)
                     .await?
                     .is_none()
+                && !self.is_archived(uow, &head).await?
             {
                 let (chain, seq) = (head.chain.as_ref(), head.seq);
                 let message =
@@ -230,6 +282,16 @@ impl Verification<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether all links of a chain are archived. Then a checkpoint states its end.
+    async fn is_archived(&self, uow: &mut dyn UnitOfWork, head: &AuditHead) -> Result<bool> {
+        if self.archived_until == 0 {
+            return Ok(false);
+        }
+        let base = chain_base(uow, &head.chain, self.archived_until).await?;
+        let signed = base.checkpoints(uow, &head.chain, self.key).await?;
+        Ok(signed.iter().any(|signed| signed.seq == head.seq))
     }
 
     /// Adds a problem to the report.

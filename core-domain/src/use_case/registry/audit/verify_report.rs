@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::kernel::{AuditId, text_enum};
-use crate::shared::{AuditChain, AuditHead};
+use crate::shared::{AuditArchive, AuditChain, AuditHead};
 
 /// Maximum number of problems in a report.
 const MAX_PROBLEMS: usize = 100;
@@ -40,6 +40,8 @@ text_enum! {
         ChainMissing = "chain_missing",
         /// A position in the installation has no seal, or more than one.
         PositionMissing = "position_missing",
+        /// The record or the content of an archive was changed or is missing.
+        ArchiveChanged = "archive_changed",
     }
 }
 
@@ -79,11 +81,11 @@ impl From<&AuditHead> for ChainEnd {
 /// The result of the verification of the whole installation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InstallationReport {
-    /// The number of checkpoints of the whole installation.
+    /// The number of checkpoints of the whole installation that are not archived.
     pub checkpoints: u64,
     /// The number of hash chains in the installation.
     pub chains: u64,
-    /// The number of sealed entries in all chains.
+    /// The number of sealed entries in all chains that are not archived.
     pub entries: u64,
 }
 
@@ -94,7 +96,7 @@ pub struct VerifyReport {
     pub valid: bool,
     /// The verified chain: `installation`, or `platform:` followed by the platform's id.
     pub chain: AuditChain,
-    /// The number of the first link that was to be checked.
+    /// The number of the first link that was to be checked. Archived links are skipped.
     pub from: i64,
     /// The number of the last link that was checked. Continue a verification with this number as `after`.
     pub to: i64,
@@ -128,6 +130,34 @@ impl VerifyReport {
             installation: None,
             problems: Vec::new(),
         }
+    }
+
+    /// Skips the links up to this one.
+    pub(super) const fn start_after(&mut self, seq: i64) {
+        self.from = seq.saturating_add(1);
+        self.to = seq;
+    }
+
+    /// Reports that this part of an archive was changed.
+    pub(super) fn add_changed_archive(&mut self, archive: &AuditArchive, part: &str) {
+        let message = format!(
+            "the {part} of the archive of {} is not valid",
+            archive.month
+        );
+        self.add_installation_problem(ProblemKind::ArchiveChanged, message);
+    }
+
+    /// Compares the digest of an archive's content with the signed digest. `None` stands for a missing archive.
+    pub fn compare_archive(&mut self, archive: &AuditArchive, digest: Option<&str>) {
+        let message = match digest {
+            Some(digest) if digest == archive.digest => return,
+            Some(_) => format!(
+                "the content of the archive of {} differs from the signed content",
+                archive.month
+            ),
+            None => format!("the archive of {} is missing", archive.month),
+        };
+        self.add_installation_problem(ProblemKind::ArchiveChanged, message);
     }
 
     /// Adds a problem that concerns the whole installation.

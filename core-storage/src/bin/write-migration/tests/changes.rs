@@ -39,6 +39,7 @@ async fn a_described_table_is_created() {
         indexes: const { &[Index::on(&["flag"])] },
         parent: None,
         append_only: false,
+        archive: None,
     }));
     let change = Change {
         before: &[old],
@@ -61,6 +62,7 @@ async fn a_table_that_is_not_described_is_dropped() {
         indexes: const { &[Index::on(&["name"])] },
         parent: None,
         append_only: false,
+        archive: None,
     }));
     let change = Change {
         before: &[kept, old],
@@ -296,6 +298,7 @@ async fn predicates_of_other_indexes_are_replaced() {
             indexes: vec![Index::on(&["row_version"]).filter_by(predicates)].leak(),
             parent: None,
             append_only: false,
+            archive: None,
         }))
     };
     let cases: [&'static [IndexPredicate]; 4] = [
@@ -320,6 +323,7 @@ async fn several_tables_change_in_one_migration() {
             indexes: const { &[Index::on(&["name"])] },
             parent: None,
             append_only: false,
+            archive: None,
         }))
     };
     let change = Change {

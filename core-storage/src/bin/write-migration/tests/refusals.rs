@@ -93,6 +93,7 @@ fn a_change_of_the_key_is_refused() {
         indexes: &[],
         parent: None,
         append_only: false,
+        archive: None,
     }));
     let problems = refusal(before, after, &[]);
     assert!(

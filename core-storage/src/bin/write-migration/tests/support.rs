@@ -64,6 +64,7 @@ pub(super) fn things(
             .leak(),
         parent: None,
         append_only: false,
+        archive: None,
     }))
 }
 
