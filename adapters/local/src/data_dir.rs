@@ -35,13 +35,21 @@ pub(crate) struct StagingPath {
 /// A lock on a part of the folder. It is released on drop, and when the process ends.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a program that is being started has a copy of it until it runs. If releasing
+        // fails, closing remains.
+        let _ = self.file.unlock();
+    }
 }
 
 /// The lock for publishing and removing objects. Only one holder exists across all processes.
 #[derive(Debug)]
 pub(crate) struct PublishLock {
-    _lock: File,
+    _lock: FolderLock,
 }
 
 impl DataDir {
@@ -177,8 +185,9 @@ impl DataDir {
 
     /// Waits for the lock that publishing and removing require.
     pub(crate) fn lock_publish(&self) -> Result<PublishLock> {
-        let lock = lock_file(&self.root.join(LOCK))?;
-        lock.lock()?;
+        let file = lock_file(&self.root.join(LOCK))?;
+        file.lock()?;
+        let lock = FolderLock { file };
         Ok(PublishLock { _lock: lock })
     }
 
@@ -190,7 +199,7 @@ impl DataDir {
             Err(error) => return Err(error.into()),
         };
         file.lock_shared()?;
-        Ok(Some(FolderLock { _file: file }))
+        Ok(Some(FolderLock { file }))
     }
 
     /// Waits for an exclusive lock on the file. Returns `None` if its folder does not exist.
@@ -201,7 +210,7 @@ impl DataDir {
             Err(error) => return Err(error.into()),
         };
         file.lock()?;
-        Ok(Some(FolderLock { _file: file }))
+        Ok(Some(FolderLock { file }))
     }
 
     /// Opens a file for appending. Creates it if it does not exist.
@@ -220,7 +229,7 @@ impl DataDir {
             Err(error) => return Err(error.into()),
         };
         match file.try_lock() {
-            Ok(()) => Ok(Some(FolderLock { _file: file })),
+            Ok(()) => Ok(Some(FolderLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
@@ -418,7 +427,7 @@ fn with_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+fn with_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -534,6 +543,17 @@ mod tests {
             assert_eq!(data.publish(staged, &["thing"], &lock).unwrap(), won);
         }
         assert_eq!(data.read(&["thing", "x"]).unwrap().unwrap(), b"first");
+    }
+
+    #[test]
+    fn a_released_lock_is_free_although_a_starting_program_has_a_copy_of_its_file() {
+        let (_folder, data) = data_dir();
+        let lock = data.try_lock(&["part"]).unwrap().unwrap();
+        let copy = lock.file.try_clone().unwrap();
+        assert!(data.try_lock(&["part"]).unwrap().is_none());
+        drop(lock);
+        assert!(data.try_lock(&["part"]).unwrap().is_some());
+        drop(copy);
     }
 
     #[test]
