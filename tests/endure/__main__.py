@@ -7,11 +7,11 @@ import threading
 import time
 
 from checks import check
-from clients import Follower, History, Person, Reader, Writer
+from clients import Follower, History, Person, Reader, Tenant, Writer
 from cluster import Cluster
 from faults import inject
 
-CLIENTS = [*[Writer] * 4, *[Reader] * 4, *[Person] * 4, Follower]
+CLIENTS = [*[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, Follower]
 
 
 def main():

@@ -123,9 +123,7 @@ def check_events(cluster, history):
 
 def check(cluster, history):
     """Runs all checks, and adds what they find to the violations."""
-    for node in cluster.nodes:
-        if node.process.poll() is not None:
-            history.violation(f"{node.name} has ended with {node.process.returncode}")
+    cluster.wait_for_nodes()
     check_platforms(cluster, history)
     check_jobs(cluster, history)
     check_events(cluster, history)

@@ -21,6 +21,11 @@ class Refused(Exception):
 
 def call(port, method, path, token=None, body=None, headers=None):
     """Sends a request. Returns the status and the JSON of the response."""
+    return exchange(port, method, path, token, body, headers)[:2]
+
+
+def exchange(port, method, path, token=None, body=None, headers=None):
+    """Sends a request. Returns the status, the JSON and the cookie of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
     try:
         sent = {"content-type": "application/json"} if body is not None else {}
@@ -30,7 +35,8 @@ def call(port, method, path, token=None, body=None, headers=None):
         response = connection.getresponse()
         text = response.read()
         content = response.getheader("content-type") or ""
-        return response.status, json.loads(text) if content.startswith("application/json") and text else None
+        found = json.loads(text) if content.startswith("application/json") and text else None
+        return response.status, found, (response.getheader("set-cookie") or "").split(";")[0]
     finally:
         connection.close()
 
@@ -90,16 +96,21 @@ class Client(threading.Thread):
                 self.history.violation(f"{type(self).__name__} failed: {error!r}")
 
     def send(self, method, path, token=None, body=None, headers=None, iam=False):
+        """Like `exchange`, without the cookie."""
+        answer = self.exchange(method, path, token, body, headers, iam)
+        return answer and answer[:2]
+
+    def exchange(self, method, path, token=None, body=None, headers=None, iam=False):
         """Sends a request through HAProxy until there is an answer. Returns it, or `None` if the load ends before."""
         port = self.cluster.port + (1 if iam else 0)
         while not self.stop.is_set():
             try:
-                status, found = call(port, method, path, token, body, headers)
+                status, found, cookie = exchange(port, method, path, token, body, headers)
             except (OSError, http.client.HTTPException) as error:
                 self.history.count_error(method, type(error).__name__)
             else:
                 if status < 500 and status != 429:
-                    return status, found
+                    return status, found, cookie
                 self.history.count_error(method, status)
             self.stop.wait(0.2)
         return None
@@ -118,6 +129,16 @@ class Client(threading.Thread):
                 continue
             raise Refused(f"POST {path}: {status} {found}")
         return None
+
+    def check(self, token, path, expected):
+        """Uses a session at each node that responds."""
+        for node in self.cluster.nodes:
+            try:
+                status, found = call(node.port, "GET", path, token)
+            except (OSError, http.client.HTTPException):
+                continue
+            if status != expected and status < 500:
+                raise Refused(f"{node.name}, {expected} expected: {status} {found}")
 
 
 class Writer(Client):
@@ -171,8 +192,7 @@ class Person(Client):
         if status != 200:
             raise Refused(f"sign-in after an acknowledged sign-up: {status} {found}")
         token = found["token"]
-        for node in self.cluster.nodes:
-            self.check(node, token, 200)
+        self.check(token, "/api/v1/platforms", 200)
         answer = self.send("POST", "/api/auth/sign-out", token, {}, {"origin": f"http://127.0.0.1:{self.cluster.port + 1}"}, iam=True)
         if answer is None:
             return
@@ -181,18 +201,40 @@ class Person(Client):
             raise Refused(f"sign-out: {answer}")
         if self.stop.wait(EFFECT_DELAY):
             return
-        for node in self.cluster.nodes:
-            self.check(node, token, 401)
+        self.check(token, "/api/v1/platforms", 401)
         self.history.count("sessions")
 
-    def check(self, node, token, expected):
-        """Uses the session at a node, unless the node does not respond."""
-        try:
-            status, found = call(node.port, "GET", "/api/v1/platforms", token)
-        except (OSError, http.client.HTTPException):
+
+class Tenant(Client):
+    """Signs up with a platform of its own, and checks that no node lets it in any more after the platform is suspended."""
+
+    def work(self):
+        slug = f"t-{self.random.getrandbits(64):016x}"
+        body = {"name": "Ada", "email": f"{slug}@example.org", "password": PASSWORD}
+        answer = self.exchange("POST", "/api/auth/sign-up/email", body=body, iam=True)
+        # Without the cookie of the first attempt, this user cannot set up an organization.
+        if answer is None or answer[0] != 200:
             return
-        if status != expected and status < 500:
-            raise Refused(f"{node.name}, {expected} expected: {status} {found}")
+        token, cookie = answer[1]["token"], answer[2]
+        headers = {"cookie": cookie, "origin": f"http://127.0.0.1:{self.cluster.port + 1}"}
+        answer = self.send("POST", "/api/core/org-setup", None, {"name": slug, "slug": slug}, headers, iam=True)
+        # The first attempt may have set it up before its response was lost.
+        if answer is None or answer[0] == 409:
+            return
+        if answer[0] != 201:
+            raise Refused(f"set-up of an organization: {answer}")
+        path = f"/api/v1/platforms/{answer[1]['platformId']}"
+        self.check(token, path, 200)
+        answer = self.send("POST", f"{path}/suspend", self.cluster.key, {})
+        # The first attempt may have suspended the platform before its response was lost.
+        if answer is None:
+            return
+        if answer[0] not in (200, 409):
+            raise Refused(f"suspension: {answer}")
+        if self.stop.wait(EFFECT_DELAY):
+            return
+        self.check(token, path, 451)
+        self.history.count("suspensions")
 
 
 class Follower(Client):

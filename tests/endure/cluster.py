@@ -28,14 +28,22 @@ def free_port():
         return probe.getsockname()[1]
 
 
+# The ports that are chosen, and may not be in use yet.
+chosen = set()
+
+
 def free_ports(count):
     """Returns the first of `count` free ports in a row."""
     while True:
         first = free_port()
+        row = range(first, first + count)
+        if not chosen.isdisjoint(row):
+            continue
         try:
-            for port in range(first, first + count):
+            for port in row:
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", port))
+            chosen.update(row)
             return first
         except (OSError, OverflowError):
             continue
@@ -112,8 +120,8 @@ class Database:
     def __init__(self, cluster, name, etcd_port):
         self.cluster = cluster
         self.data = cluster.folder / name
-        self.port = free_port()
-        self.rest_port = free_port()
+        self.port = free_ports(1)
+        self.rest_port = free_ports(1)
         self.proxy = Proxy(self.port)
         address, rest = f"127.0.0.1:{self.port}", f"127.0.0.1:{self.rest_port}"
         self.environment = {
@@ -182,10 +190,6 @@ class Node:
     def is_ready(self):
         return responds(f"{self.url()}/readyz")
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
 
 class Cluster:
     """All processes. Leaving the context ends them and removes their files."""
@@ -201,6 +205,7 @@ class Cluster:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="core-endure-"))
         self.data = self.folder / "data"
         self.processes = []
+        self.is_ending = False
 
     def __enter__(self):
         try:
@@ -247,7 +252,7 @@ class Cluster:
         self.start_haproxy()
 
     def start_etcd(self):
-        port, peer_port = free_port(), free_port()
+        port, peer_port = free_ports(1), free_ports(1)
         client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
         command = [shutil.which("etcd"), "--data-dir", str(self.folder / "etcd")]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
@@ -256,7 +261,7 @@ class Cluster:
         return port
 
     def start_redis(self):
-        self.redis_port = getattr(self, "redis_port", None) or free_port()
+        self.redis_port = getattr(self, "redis_port", None) or free_ports(1)
         command = [shutil.which("redis-server"), "--port", str(self.redis_port), "--bind", "127.0.0.1", "--save", ""]
         self.redis = self.spawn(command, "redis")
 
@@ -271,11 +276,26 @@ class Cluster:
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_port}/0",
             "RUST_LOG": "warn",
         }
+        # The ports of HAProxy, which clients use.
+        self.port = free_ports(6)
+        self.environment["CORE_IAM_PUBLIC_URL"] = f"http://127.0.0.1:{self.port + 1}"
         limits = Cluster.limits
         self.limits = [part for limit in limits for part in ("--set", limit)]
         self.nodes = [Node(self, number, self.server) for number in range(1, NODES + 1)]
         for node in self.nodes:
             node.start()
+        threading.Thread(target=self.supervise, daemon=True).start()
+        self.wait_for_nodes()
+
+    def supervise(self):
+        """Restarts nodes that have ended, as a service manager does. A node ends if it starts while there is no database."""
+        while not self.is_ending:
+            for node in self.nodes:
+                if node.process.poll() is not None and not self.is_ending:
+                    node.start()
+            time.sleep(0.5)
+
+    def wait_for_nodes(self):
         wait_until(lambda: all(node.is_ready() for node in self.nodes), "three nodes that are ready")
 
     def start_haproxy(self):
@@ -284,7 +304,6 @@ class Cluster:
         text = text.replace(" resolvers dns\n", "\n").replace("resolvers dns\n    parse-resolv-conf\n    hold valid 5s\n", "")
         # An unprivileged user may open fewer files.
         text = text.replace("maxconn 20000", "maxconn 400")
-        self.port = free_ports(6)
         for offset in (0, 1, 5):
             text = text.replace(f"bind :{8080 + offset}", f"bind 127.0.0.1:{self.port + offset}")
             for node in self.nodes:
@@ -309,6 +328,8 @@ class Cluster:
         return "\n".join(tails)
 
     def end(self):
+        self.is_ending = True
+        time.sleep(1)
         for database in getattr(self, "databases", []):
             try:
                 database.lose()

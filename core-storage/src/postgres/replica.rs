@@ -154,16 +154,18 @@ impl Replica {
         if !self.may_try() {
             return None;
         }
-        let opened = PostgresTx::begin_on_standby(&self.pool, Arc::clone(&self.opening));
+        // A task of its own, so that a connection that takes longer is there for the next unit.
+        let (pool, opening) = (Arc::clone(&self.pool), Arc::clone(&self.opening));
+        let opened = tokio::spawn(PostgresTx::begin_on_standby(pool, opening));
         let problem = match timeout(OPEN_TIMEOUT, opened).await {
-            Ok(Ok((unit, Some(position)))) if position.includes(oldest) => {
+            Ok(Ok(Ok((unit, Some(position))))) if position.includes(oldest) => {
                 self.switch_on();
                 return Some(unit);
             }
-            Ok(Ok((_, Some(_)))) => "it is too far behind".to_owned(),
-            Ok(Ok((_, None))) => "it is not a standby".to_owned(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it does not respond in time".to_owned(),
+            Ok(Ok(Ok((_, Some(_))))) => "it is too far behind".to_owned(),
+            Ok(Ok(Ok((_, None)))) => "it is not a standby".to_owned(),
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(_)) | Err(_) => "it does not respond in time".to_owned(),
         };
         self.switch_off(&problem);
         None

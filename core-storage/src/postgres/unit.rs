@@ -57,7 +57,7 @@ impl PostgresTx {
     /// Opens a unit of reads on a standby. Also returns the position that the standby has replayed; `None` if the server
     /// is not a standby.
     pub(super) async fn begin_on_standby(
-        pool: &Arc<Pool>,
+        pool: Arc<Pool>,
         opening: Arc<str>,
     ) -> Result<(Self, Option<Position>), StoreError> {
         let mut unit = Self {
