@@ -138,7 +138,7 @@ pub use core_cloudflare::{API_BASE_URL as CLOUDFLARE_API, CloudflareAccount, Clo
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
-    Origins, RateClass, RateKind, RatePlan, RatePolicy, SpanId, TraceId, TrustedProxies,
+    Origins, RateClass, RateKind, RatePlan, RatePolicy, SpanId, TraceId, TracingId, TrustedProxies,
 };
 pub use core_domain::kernel::{Clock, Secret, SuiteService};
 pub use core_domain::port::{AttributeValue, Span, SpanCounts, SpanKind, SpanSink};

@@ -22,4 +22,4 @@ pub use rate::{
 };
 pub use route::{Destination, Route, find_route, is_at_or_below, strip_segment_prefix};
 pub use sampling::Sampling;
-pub use trace::{SpanId, TraceContext, TraceId, is_request_id};
+pub use trace::{SpanId, TraceContext, TraceId, TracingId, is_request_id};

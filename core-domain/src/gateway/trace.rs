@@ -16,89 +16,55 @@ const FLAGS: std::ops::Range<usize> = 53..55;
 /// The bit of the flags that says whether the trace is sampled.
 const SAMPLED: u8 = 1;
 
-/// The id of a trace: 16 bytes that are not all zero. Its text is 32 lower-case hexadecimal digits.
+/// An id of a trace or of a span: bytes that are not all zero. Its text is lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TraceId([u8; 16]);
+pub struct TracingId<const BYTES: usize>([u8; BYTES]);
 
-/// The id of a span: 8 bytes that are not all zero. Its text is 16 lower-case hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SpanId([u8; 8]);
+/// The id of a trace: 16 bytes, 32 digits.
+pub type TraceId = TracingId<16>;
 
-/// Parses an id of `BYTES` bytes: lower-case hexadecimal digits that are not all zero.
-fn parse_id<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let digits = text.as_bytes();
-    if digits.len() != 2 * BYTES {
-        return None;
-    }
-    let mut id = [0; BYTES];
-    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    id.iter().any(|byte| *byte != 0).then_some(id)
-}
+/// The id of a span: 8 bytes, 16 digits.
+pub type SpanId = TracingId<8>;
 
-/// Creates a random id that is not all zero.
-fn random_id<const BYTES: usize>(entropy: &dyn Entropy) -> [u8; BYTES] {
-    let mut id = [0; BYTES];
-    entropy.fill(&mut id);
-    if id.iter().all(|byte| *byte == 0) {
-        id[0] = 1;
-    }
-    id
-}
-
-impl TraceId {
+impl<const BYTES: usize> TracingId<BYTES> {
     /// Parses the text of an id. Returns `None` if it is malformed or all zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        parse_id(text).map(Self)
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let digits = text.as_bytes();
+        if digits.len() != 2 * BYTES {
+            return None;
+        }
+        let mut id = [0; BYTES];
+        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        id.iter().any(|byte| *byte != 0).then_some(Self(id))
     }
 
     /// Creates a random id.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
-        Self(random_id(entropy))
+        let mut id = [0; BYTES];
+        entropy.fill(&mut id);
+        if id.iter().all(|byte| *byte == 0) {
+            id[0] = 1;
+        }
+        Self(id)
     }
 
     /// Returns the bytes of the id.
     #[must_use]
-    pub const fn to_bytes(self) -> [u8; 16] {
+    pub const fn to_bytes(self) -> [u8; BYTES] {
         self.0
     }
 }
 
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl SpanId {
-    /// Parses the text of an id. Returns `None` if it is malformed or all zero.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        parse_id(text).map(Self)
-    }
-
-    /// Creates a random id.
-    #[must_use]
-    pub fn generate(entropy: &dyn Entropy) -> Self {
-        Self(random_id(entropy))
-    }
-
-    /// Returns the bytes of the id.
-    #[must_use]
-    pub const fn to_bytes(self) -> [u8; 8] {
-        self.0
-    }
-}
-
-impl fmt::Display for SpanId {
+impl<const BYTES: usize> fmt::Display for TracingId<BYTES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }

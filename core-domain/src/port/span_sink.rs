@@ -20,7 +20,7 @@ pub enum SpanKind {
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// Text.
+    /// A value that is text.
     Text(String),
     /// A whole number.
     Integer(i64),

@@ -50,20 +50,21 @@ pub enum ArchiveFault {
     ContentChanged,
 }
 
-#[derive(Serialize)]
+/// The seal of a link.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SealOut<'a> {
-    chain: &'a str,
+struct SealLine {
+    chain: String,
     seq: i64,
     position: i64,
-    previous_hash: &'a str,
-    hash: &'a str,
+    previous_hash: String,
+    hash: String,
     sealed_at: Timestamp,
 }
 
 #[derive(Serialize)]
 struct LinkOut<'a> {
-    seal: SealOut<'a>,
+    seal: &'a SealLine,
     entry: &'a Value,
 }
 
@@ -79,20 +80,10 @@ struct StatementOut<'a> {
 
 #[derive(Deserialize)]
 struct Line {
-    seal: Option<SealIn>,
+    seal: Option<SealLine>,
     entry: Option<Value>,
     checkpoint: Option<CheckpointIn>,
     archive: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SealIn {
-    chain: String,
-    seq: i64,
-    position: i64,
-    previous_hash: String,
-    hash: String,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +112,7 @@ struct Links {
 
 impl Links {
     /// Checks the next link. Returns whether it is the first one of its chain.
-    fn check(&mut self, seal: SealIn, entry: &Value) -> Result<bool, ArchiveFault> {
+    fn check(&mut self, seal: &SealLine, entry: &Value) -> Result<bool, ArchiveFault> {
         if let Some(position) = self.position
             && seal.position != position + 1
         {
@@ -140,8 +131,8 @@ impl Links {
             return Err(ArchiveFault::EntryChanged(seal.position));
         }
         self.position = Some(seal.position);
-        let (seq, hash) = (seal.seq, seal.hash);
-        let before = self.ends.insert(seal.chain, Link { seq, hash });
+        let (seq, hash) = (seal.seq, seal.hash.clone());
+        let before = self.ends.insert(seal.chain.clone(), Link { seq, hash });
         Ok(before.is_none())
     }
 }
@@ -198,23 +189,17 @@ impl ArchiveWriter {
         entry: &AuditEntry,
     ) -> Result<(Vec<u8>, bool), ArchiveFault> {
         let entry = sealed_form(entry);
-        let link = SealIn {
+        let seal = SealLine {
             chain: seal.chain.as_ref().to_owned(),
             seq: seal.seq,
             position: seal.position,
             previous_hash: seal.previous_hash.clone(),
             hash: seal.hash.clone(),
+            sealed_at: seal.sealed_at,
         };
-        let is_first = self.links.check(link, &entry)?;
+        let is_first = self.links.check(&seal, &entry)?;
         let line = self.line(&LinkOut {
-            seal: SealOut {
-                chain: seal.chain.as_ref(),
-                seq: seal.seq,
-                position: seal.position,
-                previous_hash: &seal.previous_hash,
-                hash: &seal.hash,
-                sealed_at: seal.sealed_at,
-            },
+            seal: &seal,
             entry: &entry,
         });
         Ok((line, is_first))
@@ -312,7 +297,7 @@ impl<'k> ArchiveVerifier<'k> {
                 ..
             } => {
                 self.first.get_or_insert(seal.position);
-                self.links.check(seal, &entry).map(drop)
+                self.links.check(&seal, &entry).map(drop)
             }
             Line {
                 checkpoint: Some(checkpoint),

@@ -11,8 +11,8 @@ const SINGLE_READS: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 
 /// The statements that open the units of a store, one text for each mode.
 ///
-/// Behind a pooler that assigns a server connection to each transaction, settings of a session would reach other clients.
-/// The texts then contain all settings, which end with the transaction.
+/// A pooler may give each transaction another server connection, so settings of a session would reach other clients. The
+/// texts then contain all settings, which end with the transaction.
 #[derive(Debug)]
 pub(super) struct Openings {
     /// `None`: single reads need no transaction.

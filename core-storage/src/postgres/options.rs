@@ -37,9 +37,22 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Creates the options for units of work.
+    /// Creates the options for units of work on the primary.
     pub(super) fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
-        let options = Self::of_url(&config.url, config)?;
+        Self::of_units(&config.url, TargetSessionAttrs::ReadWrite, config)
+    }
+
+    /// Creates the options for units of work on a standby.
+    pub(super) fn replica(config: &PostgresConfig, url: &str) -> Result<Self, StoreError> {
+        Self::of_units(url, TargetSessionAttrs::Any, config)
+    }
+
+    fn of_units(
+        url: &str,
+        servers: TargetSessionAttrs,
+        config: &PostgresConfig,
+    ) -> Result<Self, StoreError> {
+        let options = Self::of_url(url, servers, config)?;
         match config.direct_url {
             Some(_) => Ok(Self {
                 is_pooled: true,
@@ -52,23 +65,16 @@ impl Options {
     /// Creates the options for work that needs a session: migrations, notices and hints.
     pub(super) fn direct(config: &PostgresConfig) -> Result<Self, StoreError> {
         let url = config.direct_url.as_ref().unwrap_or(&config.url);
-        Ok(Self::of_url(url, config)?.with_settings())
+        let options = Self::of_url(url, TargetSessionAttrs::ReadWrite, config)?;
+        Ok(options.with_settings())
     }
 
-    /// Creates the options for units on a standby.
-    pub(super) fn replica(config: &PostgresConfig, url: &str) -> Result<Self, StoreError> {
-        let mut config = config.clone();
-        url.clone_into(&mut config.url);
-        let mut options = Self::new(&config)?;
-        if !url.contains("target_session_attrs") {
-            let any = TargetSessionAttrs::Any;
-            options.config.target_session_attrs(any);
-            options.servers = Servers::of(&options.config).unwrap_or(options.servers);
-        }
-        Ok(options)
-    }
-
-    fn of_url(url: &str, config: &PostgresConfig) -> Result<Self, StoreError> {
+    /// Creates the options for a URL. `servers` are those that are used if the URL does not select any.
+    fn of_url(
+        url: &str,
+        servers: TargetSessionAttrs,
+        config: &PostgresConfig,
+    ) -> Result<Self, StoreError> {
         // The cause is omitted because it may contain the URL with its password.
         let invalid = || StoreError::backend("the database URL is invalid");
         let address = ParsedUrl::of(url);
@@ -79,7 +85,7 @@ impl Options {
             tls_mode(address.mode.as_deref(), root_certificates.is_some()).ok_or_else(invalid)?;
         options.ssl_mode(mode);
         if !url.contains("target_session_attrs") {
-            options.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            options.target_session_attrs(servers);
         }
         let connect_timeout = options.get_connect_timeout().copied();
         let connect_timeout = connect_timeout.unwrap_or(config.connect_timeout);
