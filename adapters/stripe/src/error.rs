@@ -174,6 +174,12 @@ impl CallError {
         matches!(self, Self::Refused(refusal) if refusal.status == StatusCode::BAD_REQUEST)
     }
 
+    /// Returns whether the request had no effect, because it was not sent or not accepted. An earlier request with the same
+    /// key may have had one.
+    pub(crate) const fn is_unsent(&self) -> bool {
+        matches!(self, Self::Unsent(_) | Self::Throttled(_))
+    }
+
     /// Returns whether the same request, with the same key, can succeed a moment later.
     pub(crate) const fn is_retryable(&self) -> bool {
         match self {

@@ -102,6 +102,8 @@ impl<'a> Session<'a> {
 
     async fn send(&self, call: &Call) -> Result<Value, CallError> {
         let mut attempt = 0;
+        // An earlier request without a response. It may have had its effect.
+        let mut lost = None;
         loop {
             let outcome = self.client.send(call, self.caller, self.latest).await;
             let Err(error) = outcome else {
@@ -110,10 +112,16 @@ impl<'a> Session<'a> {
             let pause = self.pause(call, attempt);
             let has_time = Instant::now() + pause < self.latest;
             if !error.is_retryable() || attempt >= self.client.options().retries || !has_time {
-                return Err(error);
+                return Err(match lost {
+                    Some(lost) if error.is_unsent() => lost,
+                    _ => error,
+                });
             }
             attempt += 1;
             tracing::debug!(endpoint = call.endpoint, attempt, %error, "retrying the request");
+            if matches!(error, CallError::NoResponse { .. }) {
+                lost = Some(error);
+            }
             tokio::time::sleep(pause).await;
         }
     }

@@ -7,7 +7,7 @@ use core_domain::testing::seeds;
 use core_stripe::StripePayments;
 use core_stripe_fake::{Fault, Pace, Settings, Silence};
 
-use crate::world::{CUSTOMERS, LOST_BEFORE, World, account, details, key};
+use crate::world::{CUSTOMERS, LOST_AFTER, LOST_BEFORE, World, account, details, key};
 
 async fn create(world: &World) -> Result<String, PaymentsError> {
     let (key, details) = (key("cus"), details());
@@ -112,6 +112,22 @@ async fn too_many_requests_stop_all_requests_for_the_time_in_the_response() {
     };
     assert!(wait > Duration::from_secs(10), "{wait:?}");
     assert_eq!(world.fake.requests().len(), sent);
+}
+
+#[tokio::test]
+async fn a_lost_response_stays_unknown_if_the_repeated_request_is_not_accepted() {
+    let world = World::new().await;
+    let limited = Fault::Status {
+        status: 429,
+        retry_after: Some(17),
+        should_retry: Some(true),
+    };
+    world.inject("POST", CUSTOMERS, LOST_AFTER);
+    world.inject("POST", CUSTOMERS, limited);
+    let error = create(&world).await.unwrap_err();
+    assert!(matches!(error, PaymentsError::Unknown(_)), "{error:?}");
+    assert_eq!(world.keys(CUSTOMERS), ["record:cus"; 2]);
+    assert_eq!(world.fake.customers(), 1);
 }
 
 #[tokio::test]

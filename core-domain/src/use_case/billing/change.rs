@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Billing;
 use super::book::CustomerBook;
-use super::charge::{Charge, discard};
+use super::charge::{Charge, discard, error_after_undo};
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::provider::{NO_PAYMENT_METHOD, not_undone, payment_required};
@@ -474,13 +474,14 @@ pub(super) async fn charge_or_undo(
     pending: &PendingCharge,
 ) -> Result<Option<Charge>> {
     let charged = charge_pending(cx, store, billing, pending).await;
-    if let (Err(error), Some(invoice)) = (&charged, &pending.invoice_id)
-        && !error.is_outcome_unknown()
-    {
-        let undone = discard(cx, store, billing, invoice).await;
-        undone.map_err(not_undone)?;
+    match (charged, &pending.invoice_id) {
+        (Err(error), Some(invoice)) if !error.is_outcome_unknown() => {
+            let undone = discard(cx, store, billing, invoice).await;
+            undone.map_err(not_undone)?;
+            Err(error_after_undo(store, invoice, error).await)
+        }
+        (charged, _) => charged,
     }
-    charged
 }
 
 /// Returns the live subscription of a platform.

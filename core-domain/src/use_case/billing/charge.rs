@@ -9,8 +9,8 @@ use super::invoice_state;
 use super::operation;
 use super::payment::{self, Outcome};
 use super::provider::{
-    AUTHENTICATION_REQUIRED, ChargeFailure, decline_code, payment_required, provider_customer,
-    reason_of,
+    AUTHENTICATION_REQUIRED, ChargeFailure, decline_code, outcome_unknown, payment_required,
+    provider_customer, reason_of,
 };
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{
@@ -18,12 +18,12 @@ use crate::billing::{
     PaymentAttemptQuery,
 };
 use crate::kernel::{
-    Context, Error, InvoiceId, Machine, PaymentAttemptId, Result, Secret, StoreError, Stored,
+    Code, Context, Error, InvoiceId, Machine, PaymentAttemptId, Result, Secret, StoreError, Stored,
     Timestamp,
 };
 use crate::port::{
-    CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, PushedInvoice, PushedLine, Store,
-    UnitOfWork, transact_in,
+    Cause, CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, PushedInvoice, PushedLine,
+    Store, UnitOfWork, transact_in,
 };
 
 /// The outcome of a charge, for the caller.
@@ -252,10 +252,13 @@ pub(super) async fn finish_sent(
             lose(store, attempt).await?;
             Err(ChargeFailure::Unknown)
         }
-        Err(error) => {
-            finish(cx, store, billing, &sent, &Outcome::NotExecuted).await?;
-            Err(ChargeFailure::Provider(error))
-        }
+        Err(error) => match finish(cx, store, billing, &sent, &Outcome::NotExecuted).await {
+            Ok(_) => Err(ChargeFailure::Provider(error)),
+            Err(unknown) if unknown.code() == Code::PaymentOutcomeUnknown => {
+                Err(ChargeFailure::Unknown)
+            }
+            Err(failed) => Err(failed.into()),
+        },
     }
 }
 
@@ -291,38 +294,56 @@ async fn send(
 ) -> Result<SendOutcome> {
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
-            if let Some(charge) = charge_of(&seen) {
-                return Ok(SendOutcome::Before(charge));
-            }
-            let invoice = invoice_state::load(uow, &seen.invoice_id).await?;
-            if !matches!(
-                invoice.status,
-                InvoiceStatus::Open | InvoiceStatus::Uncollectible
-            ) {
-                payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
-                let charge = match invoice.status {
-                    InvoiceStatus::Paid => Charge::Paid,
-                    _ => decline_charge(None),
-                };
-                return Ok(SendOutcome::Before(charge));
-            }
-            let mut next = seen.edit();
-            next.status = AttemptEvent::Send.next(seen.status)?;
-            next.updated_at = uow.now().await?;
-            let is_repeated = seen.status != AttemptStatus::Ready;
-            let customer = unowned_records::<Customer>(uow)
-                .get(&seen.customer_id)
-                .await?;
-            Ok(SendOutcome::Now(Box::new(SentAttempt {
-                attempt: unaudited::replace(uow, &seen, next).await?,
-                invoice,
-                customer: customer.edit(),
-                is_repeated,
-            })))
+            let sent = record_call(cx, uow, billing, attempt).await;
+            sent.map_err(run_again)
         })
     })
     .await
+}
+
+/// Makes a unit run again if another process has changed the attempt or its invoice since they were read.
+fn run_again(error: Error) -> Error {
+    match error {
+        Error::Store(stale @ StoreError::Stale { .. }) => StoreError::retry(stale).into(),
+        error => error,
+    }
+}
+
+async fn record_call(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    attempt: &PaymentAttemptId,
+) -> Result<SendOutcome> {
+    let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
+    if let Some(charge) = charge_of(&seen) {
+        return Ok(SendOutcome::Before(charge));
+    }
+    let invoice = invoice_state::load(uow, &seen.invoice_id).await?;
+    if !matches!(
+        invoice.status,
+        InvoiceStatus::Open | InvoiceStatus::Uncollectible
+    ) {
+        payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
+        let charge = match invoice.status {
+            InvoiceStatus::Paid => Charge::Paid,
+            _ => decline_charge(None),
+        };
+        return Ok(SendOutcome::Before(charge));
+    }
+    let mut next = seen.edit();
+    next.status = AttemptEvent::Send.next(seen.status)?;
+    next.updated_at = uow.now().await?;
+    let is_repeated = seen.status != AttemptStatus::Ready;
+    let customer = unowned_records::<Customer>(uow)
+        .get(&seen.customer_id)
+        .await?;
+    Ok(SendOutcome::Now(Box::new(SentAttempt {
+        attempt: unaudited::replace(uow, &seen, next).await?,
+        invoice,
+        customer: customer.edit(),
+        is_repeated,
+    })))
 }
 
 /// Returns the outcome of an attempt. Returns `None` if it is open.
@@ -376,7 +397,7 @@ async fn collect(
             let pushed = pushed.map_err(|error| PaymentsError::Invalid(error.to_string()))?;
             let created = payments.push_invoice(&pushed).await?;
             let stored = store_provider_id(store, &invoice.id, &created.id).await;
-            stored.map_err(|error| PaymentsError::Unknown(crate::port::Cause::new(error)))?;
+            stored.map_err(|error| PaymentsError::Unknown(Cause::new(error)))?;
             created.id
         }
     };
@@ -426,8 +447,8 @@ async fn store_provider_id(store: &dyn Store, invoice: &InvoiceId, id: &str) -> 
             let seen = invoice_state::load(uow, invoice).await?;
             let mut next = seen.edit();
             next.provider_id = Some(id.to_owned());
-            unaudited::replace(uow, &seen, next).await?;
-            Ok(())
+            let stored = unaudited::replace(uow, &seen, next).await;
+            stored.map(drop).map_err(run_again)
         })
     })
     .await
@@ -441,14 +462,10 @@ async fn finish(
     sent: &SentAttempt,
     outcome: &Outcome,
 ) -> Result<Charge> {
-    let id = &sent.attempt.id;
     let invoice = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            let seen = unowned_records::<PaymentAttempt>(uow).get(id).await?;
-            if charge_of(&seen).is_none() {
-                payment::record(cx, uow, billing, &seen, outcome).await?;
-            }
-            invoice_state::load(uow, &seen.invoice_id).await
+            let recorded = record_outcome(cx, uow, billing, sent, outcome).await;
+            recorded.map_err(run_again)
         })
     })
     .await?;
@@ -467,6 +484,28 @@ async fn finish(
     })
 }
 
+/// Stores the outcome of an attempt that has none, and returns its invoice.
+async fn record_outcome(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    billing: &Billing,
+    sent: &SentAttempt,
+    outcome: &Outcome,
+) -> Result<Stored<Invoice>> {
+    let seen = unowned_records::<PaymentAttempt>(uow)
+        .get(&sent.attempt.id)
+        .await?;
+    let is_sent_again = seen.version() != sent.attempt.version();
+    if charge_of(&seen).is_none() {
+        if *outcome == Outcome::NotExecuted && is_sent_again {
+            // Only this call has done nothing. Another process has sent the attempt as well.
+            return Err(outcome_unknown());
+        }
+        payment::record(cx, uow, billing, &seen, outcome).await?;
+    }
+    invoice_state::load(uow, &seen.invoice_id).await
+}
+
 /// Records that the outcome of an attempt is unknown.
 async fn lose(store: &dyn Store, attempt: &PaymentAttemptId) -> Result<()> {
     transact_in(Mode::ReadCommitted, store, |uow, _| {
@@ -478,8 +517,8 @@ async fn lose(store: &dyn Store, attempt: &PaymentAttemptId) -> Result<()> {
             let mut next = seen.edit();
             next.status = AttemptEvent::Lose.next(seen.status)?;
             next.updated_at = uow.now().await?;
-            unaudited::replace(uow, &seen, next).await?;
-            Ok(())
+            let stored = unaudited::replace(uow, &seen, next).await;
+            stored.map(drop).map_err(run_again)
         })
     })
     .await
@@ -538,6 +577,24 @@ pub(super) async fn discard(
         })
     })
     .await
+}
+
+/// Returns the error of a request after its invoice was cancelled, because the charge has failed with an error. If the invoice is
+/// not void, another process charges it or has charged it, so the outcome of the request is not known.
+pub(super) async fn error_after_undo(
+    store: &dyn Store,
+    invoice: &InvoiceId,
+    error: Error,
+) -> Error {
+    let Ok(mut uow) = store.begin(Mode::Read).await else {
+        return outcome_unknown();
+    };
+    let invoice = invoice_state::load(uow.as_mut(), invoice).await;
+    uow.rollback().await;
+    match invoice {
+        Ok(invoice) if invoice.status == InvoiceStatus::Void => error,
+        _ => outcome_unknown(),
+    }
 }
 
 /// Returns the outcome of the last attempt of an invoice whose outcome is known. Returns `None` if there is none.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::book::CustomerBook;
 use super::invoice_state::{self, Collection, NewInvoice};
+use super::provider::outcome_unknown;
 use super::usage_invoice::{span, waits};
 use super::usage_period::{PendingUsage, mark_invoiced, pending_lines};
 use super::{Billing, charge};
@@ -86,7 +87,7 @@ fn nothing_to_invoice() -> Error {
 /// stays open and is charged by the clock.
 ///
 /// # Errors
-/// Only those of the store.
+/// `PAYMENT_OUTCOME_UNKNOWN` if the store fails.
 pub async fn collect(
     cx: &Context,
     store: &dyn Store,
@@ -99,8 +100,9 @@ pub async fn collect(
         return Ok(invoice);
     };
     let charged = charge::charge(cx, store, billing, id, &method).await;
-    if let Err(Error::Store(error)) = charged {
-        return Err(error.into());
+    if let Err(Error::Store(_)) = charged {
+        // The invoice exists. A repetition of the request continues here.
+        return Err(outcome_unknown());
     }
     Ok(load(store, id).await?.0)
 }

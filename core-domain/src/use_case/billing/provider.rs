@@ -151,11 +151,16 @@ pub(super) fn payments_error(error: PaymentsError) -> Error {
             let code = decline_code(&decline);
             payment_required(reason_of(Some(&code)), Some(code), None, None)
         }
-        _ => Error::refused(
-            Code::PaymentProviderUnavailable,
-            "The payment provider failed. Nothing has happened; try again.",
-        ),
+        _ => nothing_happened(),
     }
+}
+
+/// Returns the error of a request that was undone. A repetition begins from the start.
+pub(super) fn nothing_happened() -> Error {
+    Error::refused(
+        Code::PaymentProviderUnavailable,
+        "The payment provider failed. Nothing has happened; try again.",
+    )
 }
 
 /// Returns the error of a change that could not be undone, so that it may still be made.
@@ -163,7 +168,8 @@ pub(super) fn not_undone(_: Error) -> Error {
     outcome_unknown()
 }
 
-fn outcome_unknown() -> Error {
+/// Returns the error of a charge whose outcome is not known.
+pub(super) fn outcome_unknown() -> Error {
     Error::refused(
         Code::PaymentOutcomeUnknown,
         "The outcome at the payment provider is not known yet. Repeat the request with the same idempotency key.",

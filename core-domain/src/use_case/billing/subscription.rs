@@ -11,7 +11,7 @@ use super::charge::{self, Charge};
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
 use super::period_invoice::period_line;
-use super::provider::not_undone;
+use super::provider::{not_undone, nothing_happened};
 use super::subscription_state;
 use super::{card_notice, customer, payment, payment_method, plan};
 use crate::access::{
@@ -307,10 +307,17 @@ pub async fn finish_creation(
                 Box::pin(async move { payment::undo_creation(cx, uow, billing, id).await })
             });
             undone.await.map_err(not_undone)?;
-            return Err(error);
+            return Err(match &pending.invoice_id {
+                Some(invoice) => charge::error_after_undo(store, invoice, error).await,
+                None => error,
+            });
         }
     }
-    load(store, &pending.subscription_id).await
+    match load(store, &pending.subscription_id).await {
+        // An earlier run has undone the creation, and its process ended before it could report that.
+        Err(Error::NotFound(_)) => Err(nothing_happened()),
+        created => created,
+    }
 }
 
 /// Subscribes a user to a price, in the first unit of work. Continue with [`finish_user_creation`].
@@ -381,13 +388,15 @@ pub async fn finish_user_creation(
     pending: &PendingCharge,
 ) -> Result<Stored<Subscription>> {
     let charged = charge_pending(cx, store, billing, pending).await;
-    if let (Err(error), Some(invoice)) = (&charged, &pending.invoice_id)
-        && !error.is_outcome_unknown()
-    {
-        let undone = charge::discard(cx, store, billing, invoice).await;
-        undone.map_err(not_undone)?;
-    }
-    if let (Some(charge), Some(invoice)) = (charged?, &pending.invoice_id)
+    let charged = match (charged, &pending.invoice_id) {
+        (Err(error), Some(invoice)) if !error.is_outcome_unknown() => {
+            let undone = charge::discard(cx, store, billing, invoice).await;
+            undone.map_err(not_undone)?;
+            return Err(charge::error_after_undo(store, invoice, error).await);
+        }
+        (charged, _) => charged?,
+    };
+    if let (Some(charge), Some(invoice)) = (charged, &pending.invoice_id)
         && let Some(refusal) = charge.refusal(invoice)
     {
         return Err(refusal);

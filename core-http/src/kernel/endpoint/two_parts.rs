@@ -69,7 +69,12 @@ impl Row {
             let (first, own) = (Arc::clone(&first), Arc::clone(&own));
             Box::pin(async move {
                 let input: Input<P, Q, B> = parsed.input()?;
-                let scope = S::open(cx, uow, &input).await;
+                let scope = match S::open(cx, uow, &input).await {
+                    // The unit of work is aborted. A further read would fail with an error that does not say
+                    // whether to run it again.
+                    Err(error @ Error::Store(_)) => return Err(error),
+                    scope => scope,
+                };
                 let claim = progress.claim();
                 if let Some(claim) = claim
                     && let Some(work) = claim.find_work(uow).await?

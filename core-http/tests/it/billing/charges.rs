@@ -121,6 +121,35 @@ async fn a_charge_of_unknown_outcome_stays_unknown_while_the_provider_is_unreach
 }
 
 #[tokio::test]
+async fn a_failed_call_does_not_cancel_an_invoice_that_another_process_charges() {
+    let world = World::new();
+    let payments = &world.payments;
+    let billing = Arc::clone(&world.billing_parts);
+    let (platform, _) = paying_platform(&world, "starter").await;
+    world.tick(86_400);
+    payments.fail_next(PaymentFault::AnswerLost);
+    payments.fail_next(PaymentFault::UnreachableLater);
+    let slow = upgrade_with_key(&world, &platform, "once");
+    let other_process = async {
+        payments.charge_begun().await;
+        world.tick(61);
+        let recovered = recover(&world, &billing).await;
+        payments.let_fail();
+        recovered
+    };
+    let (slow, recovered) = tokio::join!(slow, other_process);
+    assert_eq!(recovered, 0, "the response of the other process was lost");
+    slow.expect_error(502, "PAYMENT_OUTCOME_UNKNOWN");
+    assert_eq!(world.last_invoice(&platform).await["status"], "open");
+    world.tick(61);
+    assert_eq!(recover(&world, &billing).await, 1);
+    assert_eq!(world.subscription_of(&platform).await["tier"], "growth");
+    assert_eq!(world.last_invoice(&platform).await["status"], "paid");
+    assert_eq!(payments.charges().len(), 2);
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
 async fn an_invoice_is_not_cancelled_while_the_outcome_of_its_charge_is_open() {
     let world = World::new();
     let payments = &world.payments;

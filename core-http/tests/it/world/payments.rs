@@ -14,6 +14,7 @@ use core_domain::port::{
 use core_domain::use_case::billing::ledger::Ledger;
 use core_http::kernel::App;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 /// The signature of every event that is accepted.
 pub(crate) const VALID_SIGNATURE: &str = "valid";
@@ -23,6 +24,8 @@ pub(crate) const VALID_SIGNATURE: &str = "valid";
 pub(crate) enum PaymentFault {
     /// The provider cannot be reached, so nothing happens.
     Unreachable,
+    /// Like [`Self::Unreachable`], once the test calls [`FaultyPayments::let_fail`].
+    UnreachableLater,
     /// The provider refuses the request as wrong.
     Refused,
     /// The provider charges the invoice, and its response is lost.
@@ -42,6 +45,14 @@ pub(crate) struct FaultyPayments {
     refunds: Arc<Mutex<Vec<(String, ProviderRefund)>>>,
     disputes: Arc<Mutex<Vec<(String, LostDispute)>>>,
     is_stripe: Arc<AtomicBool>,
+    waiting: Arc<Waiting>,
+}
+
+/// The signals about a charge that fails later.
+#[derive(Debug, Default)]
+struct Waiting {
+    begun: Notify,
+    may_fail: Notify,
 }
 
 impl FaultyPayments {
@@ -57,6 +68,7 @@ impl FaultyPayments {
             refunds: Arc::default(),
             disputes: Arc::default(),
             is_stripe: Arc::default(),
+            waiting: Arc::default(),
         }
     }
 
@@ -125,6 +137,16 @@ impl FaultyPayments {
     /// Returns the changed details of customers that reached the provider.
     pub(crate) fn details(&self) -> Vec<PayingCustomer> {
         self.details.lock().unwrap().clone()
+    }
+
+    /// Waits until a charge with the fault [`PaymentFault::UnreachableLater`] has begun.
+    pub(crate) async fn charge_begun(&self) {
+        self.waiting.begun.notified().await;
+    }
+
+    /// Lets that charge fail.
+    pub(crate) fn let_fail(&self) {
+        self.waiting.may_fail.notify_one();
     }
 
     /// Lets all further calls succeed.
@@ -221,7 +243,11 @@ impl Payments for FaultyPayments {
         method: &str,
     ) -> Result<CollectOutcome, PaymentsError> {
         let fault = self.faults.lock().unwrap().pop();
-        if fault == Some(PaymentFault::Unreachable) {
+        if fault == Some(PaymentFault::UnreachableLater) {
+            self.waiting.begun.notify_one();
+            self.waiting.may_fail.notified().await;
+        }
+        if let Some(PaymentFault::Unreachable | PaymentFault::UnreachableLater) = fault {
             return Err(PaymentsError::Unavailable(Cause::from("refused")));
         }
         if fault == Some(PaymentFault::DeclinedForGood) {
