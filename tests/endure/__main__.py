@@ -6,12 +6,17 @@ import sys
 import threading
 import time
 
+from billing import Debtor, Subscriber, prepare
 from checks import check
 from clients import Follower, History, Person, Reader, Tenant, Writer
 from cluster import Cluster
+from deploys import Deployer
 from faults import inject
+from limits import Flooder
 
-CLIENTS = [*[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, Follower]
+CLIENTS = [
+    *[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, *[Deployer] * 3, *[Subscriber] * 6, Debtor, *[Flooder] * 2, Follower,
+]
 
 
 def main():
@@ -28,6 +33,8 @@ def main():
     history, stop = History(), threading.Event()
     with Cluster(arguments.server) as cluster:
         log("the cluster is ready")
+        prepare(cluster, history, Debtor(cluster, history, stop, arguments.seed))
+        log("the debtors are ready")
         history.last_write = time.monotonic()
         clients = [kind(cluster, history, stop, f"{arguments.seed}-{number}") for number, kind in enumerate(CLIENTS)]
         for client in clients:
@@ -43,11 +50,15 @@ def main():
         if history.violations:
             print(cluster.log_tail())
     log(f"done: {dict(history.counts)}")
+    print(f"acknowledged writes: {history.writes.total()} {dict(history.writes)}")
     print(f"longest time without a write: {history.longest_pause:.1f} s")
     for error, count in history.errors.most_common():
         print(f"  {count:6}  {error}")
+    for note in history.notes:
+        print(note)
     for violation in history.violations[:20]:
-        print(f"VIOLATION  {violation}")
+        print(f"VIOLATION  {violation[:1500]}")
+    print(f"lost: {history.lost}, doubled: {history.doubled}")
     print(f"seed {arguments.seed}: {len(history.violations)} violations")
     return 1 if history.violations else 0
 

@@ -1,44 +1,17 @@
 """The checks of a recorded history, after the faults have ended."""
 
 import collections
-import http.client
 import time
 
-from clients import call, read_events
+from billing import check_billing
+from clients import call
+from deploys import check_deployments
+from limits import check_limits
+from reading import SETTLE_TIMEOUT, all_pages, feed, read
 
-# The time in which all jobs end and all events arrive.
-SETTLE_TIMEOUT = 180
 RESOURCES = 6
 # The number of lost leases after which a job fails, because it may be what ends its workers.
 LOST_LEASES = 5
-
-
-def read(cluster, path):
-    """Reads through HAProxy until there is a response without a fault."""
-    end = time.monotonic() + SETTLE_TIMEOUT
-    while True:
-        try:
-            status, found = call(cluster.port, "GET", path, cluster.key)
-            if status < 500:
-                return status, found
-        except (OSError, http.client.HTTPException):
-            pass
-        if time.monotonic() > end:
-            raise TimeoutError(path)
-        time.sleep(0.2)
-
-
-def all_pages(cluster, path):
-    """Returns the records of all pages of a list."""
-    records, cursor = [], ""
-    while True:
-        separator = "&" if "?" in path else "?"
-        status, page = read(cluster, f"{path}{separator}limit=100{cursor}")
-        assert status == 200, page
-        records += page["data"]
-        if not page["pagination"]["hasMore"]:
-            return records
-        cursor = f"&cursor={page['pagination']['nextCursor']}"
 
 
 def check_platforms(cluster, history):
@@ -48,10 +21,10 @@ def check_platforms(cluster, history):
     ids = {platform["slug"]: platform["id"] for platform in stored}
     for slug, count in slugs.items():
         if count > 1:
-            history.violation(f"platform {slug} exists {count} times")
+            history.add_doubled(f"platform {slug} exists {count} times")
     for slug, platform in history.platforms.items():
         if ids.get(slug) != platform:
-            history.violation(f"acknowledged platform {slug} is lost: {platform}, {ids.get(slug)}")
+            history.add_lost(f"acknowledged platform {slug} is lost: {platform}, {ids.get(slug)}")
     history.counts["platforms"] = len(history.platforms)
 
 
@@ -82,27 +55,28 @@ def ended_job(cluster, history, job):
 
 def check_jobs(cluster, history):
     """Each acknowledged job completes, and its platform has each resource once."""
+    results = collections.Counter()
     for job, platform in history.jobs.items():
         status, found = ended_job(cluster, history, job)
-        if status != 200 or found["status"] != "COMPLETED":
-            history.violation(f"job {job}: {status} {found}")
+        if status != 200:
+            history.add_lost(f"acknowledged job {job}: {status} {found}")
+            continue
+        results[found["status"]] += 1
+        results["with lost leases"] += found["lostLeases"] > 0
+        if found["status"] != "COMPLETED":
+            history.violation(f"job {job}: {found}")
             continue
         resources = all_pages(cluster, f"/api/v1/platforms/{platform}/resources")
         names = {resource["cfName"] for resource in resources}
         if len(resources) != RESOURCES or len(names) != RESOURCES:
-            history.violation(f"platform {platform} has resources {sorted(names)}")
+            history.add_doubled(f"platform {platform} has resources {sorted(names)}")
     history.counts["jobs"] = len(history.jobs)
-
-
-def feed(cluster):
-    """Returns all events of the change feed."""
-    connection = http.client.HTTPConnection("127.0.0.1", cluster.nodes[0].port + 2, timeout=60)
-    connection.request("GET", "/api/v1/events?follow=false&lastEventId=0", headers={"authorization": f"Bearer {cluster.key}"})
-    return list(read_events(connection.getresponse()))
+    history.notes.append(f"provisioning jobs: {dict(results)}")
 
 
 def check_events(cluster, history):
-    """A follower received each event once and in order, and each platform has one event of its creation."""
+    """A follower received each event once and in order, and each platform has one event of its creation. Returns the data of
+    all events."""
     created = "platform.created"
     end = time.monotonic() + SETTLE_TIMEOUT
     while True:
@@ -113,12 +87,14 @@ def check_events(cluster, history):
         time.sleep(0.5)
     for slug, platform in history.platforms.items():
         if known[platform] != 1:
-            history.violation(f"{known[platform]} events of the creation of {slug}")
+            add = history.add_doubled if known[platform] else history.add_lost
+            add(f"{known[platform]} events of the creation of {slug}")
     received = history.events
     if received != stored[: len(received)]:
         first = next(at for at, pair in enumerate(zip(received, stored)) if pair[0] != pair[1])
         history.violation(f"event {first} of the follower: {received[first]}, stored: {stored[first]}")
     history.counts["events"] = len(received)
+    return [data for _, data in stored]
 
 
 def check(cluster, history):
@@ -126,4 +102,8 @@ def check(cluster, history):
     cluster.wait_for_nodes()
     check_platforms(cluster, history)
     check_jobs(cluster, history)
-    check_events(cluster, history)
+    check_billing(cluster, history)
+    check_deployments(cluster, history, check_events(cluster, history))
+    check_limits(history)
+    for line in cluster.internal_errors():
+        history.violation(f"internal error: {line[:500]}")

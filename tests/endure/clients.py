@@ -2,21 +2,49 @@
 
 import collections
 import http.client
+import itertools
 import json
 import random
 import threading
 import time
+import typing
 import uuid
 
 # The time after which a request is given up.
 TIMEOUT = 15
+# The time after the end of the load in which a request that may charge money gets its response.
+LAST_RESPONSES = 120
 # The time after which a sign-out or a suspension holds at every node.
 EFFECT_DELAY = 5
 PASSWORD = "correct horse battery"
+# The refusals of a repeated request while an earlier one is in progress.
+IN_PROGRESS = ("IDEMPOTENCY_IN_PROGRESS", "OPERATION_IN_PROGRESS")
 
 
 class Refused(Exception):
     """A response that a client did not expect."""
+
+
+class Answer(typing.NamedTuple):
+    """A response."""
+
+    status: int
+    # The JSON of the body, or `None` if it has no JSON.
+    found: typing.Any
+    headers: http.client.HTTPMessage
+
+    @property
+    def cookie(self):
+        return (self.headers.get("set-cookie") or "").split(";")[0]
+
+
+numbers = itertools.count()
+
+
+def fresh_address():
+    """Returns an address of this machine that was not used before, so that a request comes from another client."""
+    number = next(numbers)
+    return f"127.{1 + number // 62500 % 250}.{1 + number // 250 % 250}.{1 + number % 250}"
 
 
 def call(port, method, path, token=None, body=None, headers=None):
@@ -24,21 +52,31 @@ def call(port, method, path, token=None, body=None, headers=None):
     return exchange(port, method, path, token, body, headers)[:2]
 
 
-def exchange(port, method, path, token=None, body=None, headers=None):
-    """Sends a request. Returns the status, the JSON and the cookie of the response."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+def exchange(port, method, path, token=None, body=None, headers=None, source=None):
+    """Sends a request, from a client that was not used before or from the address `source`. Bytes are sent as they are."""
+    source = (source or fresh_address(), 0)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT, source_address=source)
     try:
-        sent = {"content-type": "application/json"} if body is not None else {}
+        is_json = body is not None and not isinstance(body, bytes)
+        sent = {"content-type": "application/json"} if is_json else {}
         if token:
             sent["authorization"] = f"Bearer {token}"
-        connection.request(method, path, json.dumps(body) if body is not None else None, {**sent, **(headers or {})})
+        connection.request(method, path, json.dumps(body) if is_json else body, {**sent, **(headers or {})})
         response = connection.getresponse()
         text = response.read()
         content = response.getheader("content-type") or ""
         found = json.loads(text) if content.startswith("application/json") and text else None
-        return response.status, found, (response.getheader("set-cookie") or "").split(";")[0]
+        return Answer(response.status, found, response.headers)
     finally:
         connection.close()
+
+
+def error_code(answer):
+    """Returns the status of a refusal with its code. The pages of HAProxy have none."""
+    if not isinstance(answer.found, dict):
+        return f"{answer.status} (HAProxy)"
+    error = answer.found.get("error")
+    return f"{answer.status} {error['code'] if isinstance(error, dict) else answer.found.get('code')}"
 
 
 class History:
@@ -48,10 +86,18 @@ class History:
         self.lock = threading.Lock()
         self.platforms = {}
         self.jobs = {}
+        self.deployments = {}
+        self.payers = []
+        self.rounds = []
         self.events = []
         self.errors = collections.Counter()
         self.counts = collections.Counter()
+        # The acknowledged writes by client.
+        self.writes = collections.Counter()
         self.violations = []
+        self.lost = self.doubled = 0
+        # Further figures for the report.
+        self.notes = []
         self.last_write = time.monotonic()
         self.longest_pause = 0.0
 
@@ -63,17 +109,31 @@ class History:
         with self.lock:
             self.errors[f"{what}: {error}"] += 1
 
-    def add_platform(self, slug, record):
-        """Records an acknowledged platform, and the pause since the write before it."""
+    def add_write(self, what):
+        """Records an acknowledged write, and the pause since the one before it."""
         with self.lock:
-            self.platforms[slug] = record["id"]
             now = time.monotonic()
+            self.writes[what] += 1
             self.longest_pause = max(self.longest_pause, now - self.last_write)
             self.last_write = now
+
+    def add_platform(self, slug, record):
+        with self.lock:
+            self.platforms[slug] = record["id"]
 
     def violation(self, text):
         with self.lock:
             self.violations.append(text)
+
+    def add_lost(self, text):
+        """Records that something acknowledged is not there."""
+        self.lost += 1
+        self.violation(text)
+
+    def add_doubled(self, text):
+        """Records that something was done twice."""
+        self.doubled += 1
+        self.violation(text)
 
 
 class Client(threading.Thread):
@@ -85,6 +145,8 @@ class Client(threading.Thread):
         self.history = history
         self.stop = stop
         self.random = random.Random(seed)
+        # The failed attempts of the present request.
+        self.failures = []
 
     def run(self):
         while not self.stop.is_set():
@@ -95,39 +157,52 @@ class Client(threading.Thread):
             except Exception as error:  # A defect of the client must not end it silently.
                 self.history.violation(f"{type(self).__name__} failed: {error!r}")
 
+    def gives_up(self):
+        """Returns whether a request that has no response yet is not repeated any more."""
+        return self.stop.is_set()
+
     def send(self, method, path, token=None, body=None, headers=None, iam=False):
-        """Like `exchange`, without the cookie."""
+        """Like `exchange`, with the status and the JSON only."""
         answer = self.exchange(method, path, token, body, headers, iam)
         return answer and answer[:2]
 
-    def exchange(self, method, path, token=None, body=None, headers=None, iam=False):
-        """Sends a request through HAProxy until there is an answer. Returns it, or `None` if the load ends before."""
-        port = self.cluster.port + (1 if iam else 0)
-        while not self.stop.is_set():
+    def exchange(self, method, path, token=None, body=None, headers=None, iam=False, port=0):
+        """Sends a request through HAProxy until there is an answer. Returns it, or `None` if the load ends before. `port` is
+        that of the gateway plus the number of a service."""
+        port = self.cluster.port + (1 if iam else port)
+        while not self.gives_up():
             try:
-                status, found, cookie = exchange(port, method, path, token, body, headers)
+                answer = exchange(port, method, path, token, body, headers)
             except (OSError, http.client.HTTPException) as error:
-                self.history.count_error(method, type(error).__name__)
+                self.failures.append(type(error).__name__)
             else:
-                if status < 500 and status != 429:
-                    return status, found, cookie
-                self.history.count_error(method, status)
-            self.stop.wait(0.2)
+                if answer.status < 500 and answer.status != 429:
+                    return answer
+                self.failures.append(error_code(answer))
+            self.history.count_error(method, self.failures[-1])
+            time.sleep(0.2)
         return None
 
-    def write(self, path, body, expected, token=None, iam=False):
-        """Sends a request with an idempotency key until it is acknowledged. Returns the response."""
-        headers = {"idempotency-key": str(uuid.UUID(int=self.random.getrandbits(128), version=4))}
-        while answer := self.send("POST", path, token or self.cluster.key, body, headers, iam):
-            status, found = answer
-            if status == expected:
-                return found
-            # The first attempt still runs on another node.
-            if status == 409 and found["error"]["code"] == "IDEMPOTENCY_IN_PROGRESS":
-                self.history.count_error("POST", found["error"]["code"])
-                self.stop.wait(0.2)
+    def new_key(self):
+        """Returns the header with a new idempotency key."""
+        return {"idempotency-key": str(uuid.UUID(int=self.random.getrandbits(128), version=4))}
+
+    def write(self, path, body, expected, token=None, iam=False, method="POST", headers=None, port=0):
+        """Sends a request with an idempotency key until it is acknowledged with one of the statuses. Returns the response."""
+        self.failures = []
+        headers = {**self.new_key(), **(headers or {})}
+        statuses = expected if isinstance(expected, tuple) else (expected,)
+        while answer := self.exchange(method, path, token or self.cluster.key, body, headers, iam, port):
+            if answer.status in statuses:
+                self.history.add_write(f"{type(self).__name__}: {method}")
+                return answer.found
+            # The first attempt still runs on another node, or its charge has no outcome yet.
+            if answer.status == 409 and answer.found["error"]["code"] in IN_PROGRESS:
+                self.failures.append(answer.found["error"]["code"])
+                self.history.count_error(method, self.failures[-1])
+                time.sleep(0.2)
                 continue
-            raise Refused(f"POST {path}: {status} {found}")
+            raise Refused(f"{method} {path}: {answer.status} {answer.found}, after {self.failures}")
         return None
 
     def check(self, token, path, expected):
@@ -139,6 +214,19 @@ class Client(threading.Thread):
                 continue
             if status != expected and status < 500:
                 raise Refused(f"{node.name}, {expected} expected: {status} {found}")
+
+
+class Steady(Client):
+    """A client that waits for the outcome of what it has begun when the load ends."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.latest = None
+
+    def gives_up(self):
+        if self.latest is None and self.stop.is_set():
+            self.latest = time.monotonic() + LAST_RESPONSES
+        return self.latest is not None and time.monotonic() > self.latest
 
 
 class Writer(Client):
@@ -213,9 +301,9 @@ class Tenant(Client):
         body = {"name": "Ada", "email": f"{slug}@example.org", "password": PASSWORD}
         answer = self.exchange("POST", "/api/auth/sign-up/email", body=body, iam=True)
         # Without the cookie of the first attempt, this user cannot set up an organization.
-        if answer is None or answer[0] != 200:
+        if answer is None or answer.status != 200:
             return
-        token, cookie = answer[1]["token"], answer[2]
+        token, cookie = answer.found["token"], answer.cookie
         headers = {"cookie": cookie, "origin": f"http://127.0.0.1:{self.cluster.port + 1}"}
         answer = self.send("POST", "/api/core/org-setup", None, {"name": slug, "slug": slug}, headers, iam=True)
         # The first attempt may have set it up before its response was lost.
@@ -244,7 +332,8 @@ class Follower(Client):
         events = self.history.events
         headers = {"authorization": f"Bearer {self.cluster.key}", "last-event-id": str(events[-1][0]) if events else "0"}
         node = self.random.choice(self.cluster.nodes)
-        connection = http.client.HTTPConnection("127.0.0.1", node.port + 2, timeout=TIMEOUT)
+        source = (fresh_address(), 0)
+        connection = http.client.HTTPConnection("127.0.0.1", node.port + 2, timeout=TIMEOUT, source_address=source)
         try:
             connection.request("GET", "/api/v1/events", headers=headers)
             response = connection.getresponse()

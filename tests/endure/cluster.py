@@ -1,9 +1,10 @@
-"""The processes of a cluster: etcd, Patroni, HAProxy, Redis and three nodes of core-server."""
+"""The processes of a cluster: etcd, Patroni, HAProxy, Redis, a fake of Stripe and three nodes of core-server."""
 
 import glob
 import os
 import pathlib
 import pwd
+import re
 import secrets
 import shutil
 import signal
@@ -15,9 +16,23 @@ import threading
 import time
 import urllib.request
 
+import stripe
+
 PACKAGING = pathlib.Path("examples/server/packaging/cluster")
 PASSWORD = "sesame"
 NODES = 3
+# The leases of jobs are short, so that a killed node delays them little. Nodes with one Stripe account divide its limits.
+SETTINGS = [
+    part
+    for setting in (
+        "worker.lease=5s",
+        "billing.test_clock=true",
+        "billing.tick_every=2s",
+        "stripe.requests=33",
+        "stripe.endpoint_requests=8",
+    )
+    for part in ("--set", f"settings.{setting}")
+]
 # Much longer than any start takes.
 START_TIMEOUT = 120
 
@@ -68,12 +83,21 @@ def responds(url):
         return False
 
 
+def user():
+    """Returns the arguments that start a process as a user that is not root."""
+    if os.geteuid() != 0:
+        return {}
+    account = pwd.getpwnam("postgres")
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
 class Proxy:
-    """Forwards connections to a port, or swallows what they send."""
+    """Forwards connections to a port. It can delay all that they send, or drop the responses."""
 
     def __init__(self, target):
         self.target = target
         self.swallows = threading.Event()
+        self.drops = threading.Event()
         proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -91,27 +115,28 @@ class Proxy:
         except OSError:
             return
         server.settimeout(None)
-        back = threading.Thread(target=self.pump, args=(server, client), daemon=True)
+        back = threading.Thread(target=self.pump, args=(server, client, True), daemon=True)
         back.start()
         self.pump(client, server)
         back.join()
         server.close()
 
-    def pump(self, source, target):
+    def pump(self, source, target, has_responses=False):
         while True:
             try:
                 data = source.recv(65536)
                 while self.swallows.is_set():
                     time.sleep(0.05)
-                if not data:
+                if not data or (has_responses and self.drops.is_set()):
                     break
                 target.sendall(data)
             except OSError:
                 break
-        try:
-            target.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        for side in (source, target):
+            try:
+                side.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 class Database:
@@ -151,21 +176,38 @@ class Database:
         return responds(f"http://127.0.0.1:{self.rest_port}/{role}")
 
     def postmaster(self):
-        return int((self.data / "postmaster.pid").read_text().split()[0])
+        """Returns the id of the process of Postgres, or `None` if there is none. One that recovers has a negative number."""
+        try:
+            return abs(int((self.data / "postmaster.pid").read_text().split()[0]))
+        except (OSError, ValueError, IndexError):
+            return None
 
     def crash(self):
         """Ends all processes of Postgres, as `pg_ctl stop -m immediate` does. Patroni starts it again, or another node takes over."""
-        os.kill(self.postmaster(), signal.SIGQUIT)
+        return send_signal(self.postmaster(), signal.SIGQUIT)
 
     def lose(self):
         """Ends Patroni and Postgres like a failure of the machine."""
-        postmaster = self.postmaster()
         self.patroni.kill()
         self.patroni.wait()
-        os.kill(postmaster, signal.SIGSTOP)
-        children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        postmaster = self.postmaster()
+        if not send_signal(postmaster, signal.SIGSTOP):
+            return
+        try:
+            children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        except OSError:
+            children = []
         for process in [postmaster, *map(int, children)]:
-            os.kill(process, signal.SIGKILL)
+            send_signal(process, signal.SIGKILL)
+
+
+def send_signal(process, number):
+    """Sends a signal to a process. Returns whether the process exists."""
+    try:
+        os.kill(process, number)
+    except (ProcessLookupError, TypeError):
+        return False
+    return True
 
 
 class Node:
@@ -177,15 +219,26 @@ class Node:
         self.server = server
         self.port = free_ports(11)
         self.process = None
+        # The number of processes so far. Each counts in its own memory while Redis is away.
+        self.generation = 0
 
     def url(self, service="gateway"):
         services = ["gateway", "iam", "registry", "provisioning"]
         return f"http://127.0.0.1:{self.port + services.index(service)}"
 
     def start(self):
-        command = [self.server, "--base-port", str(self.port), "--data", str(self.cluster.data)]
-        command += ["--set", "settings.worker.lease=5s", *self.cluster.limits]
+        command = [self.server, "--base-port", str(self.port), "--data", str(self.cluster.data), *SETTINGS]
+        self.generation += 1
         self.process = self.cluster.spawn(command, self.name, environment=self.cluster.environment)
+
+    def fallbacks(self):
+        """Returns how often the present process has counted a request in its memory, or `None` if it does not respond."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port + 9}/metrics", timeout=2) as response:
+                text = response.read().decode()
+        except OSError:
+            return None
+        return int(float(re.search(r"^core_rate_limiter_fallbacks_total (\S+)$", text, re.M)[1]))
 
     def is_ready(self):
         return responds(f"{self.url()}/readyz")
@@ -193,12 +246,6 @@ class Node:
 
 class Cluster:
     """All processes. Leaving the context ends them and removes their files."""
-
-    # Rates that the clients do not reach.
-    limits = [
-        f"settings.gateway.rates.{kind}={{ requests = 1000000, window = \"1m\" }}"
-        for kind in ("default", "strict", "client", "authentication")
-    ]
 
     def __init__(self, server):
         self.server = os.path.abspath(server)
@@ -221,14 +268,10 @@ class Cluster:
 
     def spawn(self, command, name, environment=None):
         """Starts a program as a user that is not root, with its output in a file."""
-        arguments = {}
-        if os.geteuid() == 0:
-            user = pwd.getpwnam("postgres")
-            arguments = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                env={**os.environ, "HOME": str(self.folder), **(environment or {})}, **arguments,
+                env={**os.environ, "HOME": str(self.folder), **(environment or {})}, **user(),
             )
         self.processes.append(process)
         return process
@@ -246,7 +289,9 @@ class Cluster:
                 shutil.chown(path, "postgres", "postgres")
         etcd_port = self.start_etcd()
         self.databases = [Database(self, f"db{number}", etcd_port) for number in (1, 2)]
+        self.redis_times = []
         self.start_redis()
+        self.start_stripe()
         wait_until(self.standby, "a synchronous standby")
         self.start_nodes()
         self.start_haproxy()
@@ -264,6 +309,20 @@ class Cluster:
         self.redis_port = getattr(self, "redis_port", None) or free_ports(1)
         command = [shutil.which("redis-server"), "--port", str(self.redis_port), "--bind", "127.0.0.1", "--save", ""]
         self.redis = self.spawn(command, "redis")
+        self.redis_times.append([time.monotonic(), None])
+
+    def stop_redis(self):
+        self.redis.kill()
+        self.redis.wait()
+        self.redis_times[-1][1] = time.monotonic()
+
+    def start_stripe(self):
+        """Starts the fake of Stripe, whose clock is as far ahead as that of billing will be."""
+        program = os.path.join(os.path.dirname(self.server), "core-stripe-fake")
+        self.stripe = stripe.Account(free_ports(1))
+        now = int(time.time()) + stripe.AHEAD
+        self.spawn([program, str(self.stripe.port), str(now)], "stripe")
+        self.stripe_proxy = Proxy(self.stripe.port)
 
     def start_nodes(self):
         hosts = ",".join(f"127.0.0.1:{database.proxy.port}" for database in self.databases)
@@ -274,13 +333,17 @@ class Cluster:
             "CORE_MASTER_KEY": secrets.token_hex(32),
             "DATABASE_URL": f"postgres://core:{PASSWORD}@{hosts}/core",
             "REDIS_URL": f"redis://127.0.0.1:{self.redis_port}/0",
-            "RUST_LOG": "warn",
+            "STRIPE_SECRET_KEY": stripe.SECRET_KEY,
+            "STRIPE_WEBHOOK_SECRET": stripe.WEBHOOK_SECRET,
+            "STRIPE_API_BASE_URL": f"http://127.0.0.1:{self.stripe_proxy.port}",
+            # HAProxy names its clients.
+            "CORE_TRUSTED_PROXIES": "127.0.0.1",
+            "RUST_LOG": os.environ.get("RUST_LOG", "warn"),
         }
         # The ports of HAProxy, which clients use.
         self.port = free_ports(6)
         self.environment["CORE_IAM_PUBLIC_URL"] = f"http://127.0.0.1:{self.port + 1}"
-        limits = Cluster.limits
-        self.limits = [part for limit in limits for part in ("--set", limit)]
+        self.environment["CORE_BILLING_PUBLIC_URL"] = f"http://127.0.0.1:{self.port + 5}"
         self.nodes = [Node(self, number, self.server) for number in range(1, NODES + 1)]
         for node in self.nodes:
             node.start()
@@ -312,6 +375,15 @@ class Cluster:
         file.write_text(text)
         self.spawn([shutil.which("haproxy"), "-db", "-f", str(file)], "haproxy")
         wait_until(lambda: responds(f"http://127.0.0.1:{self.port}/readyz"), "HAProxy")
+        self.stripe.send_webhooks(self.port + 5, "/webhooks/stripe")
+
+    def run(self, command):
+        """Runs a command of core-server on the database of the nodes. Returns the exit status and the output."""
+        done = subprocess.run(
+            [self.server, "--data", str(self.data), command], capture_output=True, text=True, cwd=self.folder,
+            env={**os.environ, **self.environment}, timeout=START_TIMEOUT, **user(),
+        )
+        return done.returncode, done.stdout + done.stderr
 
     def primary(self):
         return next((one for one in self.databases if one.has_role("primary")), None)
@@ -323,18 +395,20 @@ class Cluster:
         """Returns the last lines of each log, for a failure."""
         tails = []
         for file in sorted(self.folder.glob("*.log")):
-            lines = file.read_text(errors="replace").splitlines()[-5:]
+            lines = [line[:300] for line in file.read_text(errors="replace").splitlines()[-5:]]
             tails += [f"== {file.name}", *lines]
         return "\n".join(tails)
+
+    def internal_errors(self):
+        """Returns the lines of the nodes' logs about errors that are no outage of another program."""
+        lines = [line for file in sorted(self.folder.glob("node*.log")) for line in file.read_text(errors="replace").splitlines()]
+        return [line for line in lines if '"INTERNAL_ERROR"' in line or "panicked" in line]
 
     def end(self):
         self.is_ending = True
         time.sleep(1)
         for database in getattr(self, "databases", []):
-            try:
-                database.lose()
-            except (OSError, ValueError, IndexError):
-                pass
+            database.lose()
         for process in reversed(self.processes):
             if process.poll() is None:
                 process.kill()

@@ -2,6 +2,8 @@
 
 import time
 
+from cluster import wait_until
+
 
 def kill_node(cluster, random):
     """Kills a node of core-server, which is then restarted."""
@@ -12,8 +14,7 @@ def kill_node(cluster, random):
 
 def stop_redis(cluster, _):
     """Ends Redis for some seconds. All that it stored is lost."""
-    cluster.redis.kill()
-    cluster.redis.wait()
+    cluster.stop_redis()
     time.sleep(4)
     cluster.start_redis()
     return "stopped Redis for 4 s"
@@ -22,9 +23,8 @@ def stop_redis(cluster, _):
 def crash_postgres(cluster, _):
     """Crashes the primary. Patroni restarts it, or the standby takes over."""
     primary = cluster.primary()
-    if primary is None:
+    if primary is None or not primary.crash():
         return None
-    primary.crash()
     return f"crashed {primary.data.name}"
 
 
@@ -39,6 +39,14 @@ def swallow_packets(cluster, _):
     return f"swallowed the packets of {primary.data.name} for 6 s"
 
 
+def lose_charges(cluster, _):
+    """Drops the responses of the payment provider for some seconds. What was asked for has happened there."""
+    cluster.stripe_proxy.drops.set()
+    time.sleep(3)
+    cluster.stripe_proxy.drops.clear()
+    return "dropped the responses of Stripe for 3 s"
+
+
 def lose_primary(cluster, _):
     """Ends the primary and its Patroni for good; the standby is promoted. The old primary returns as a standby."""
     primary, standby = cluster.primary(), cluster.standby()
@@ -46,15 +54,14 @@ def lose_primary(cluster, _):
         return None
     primary.lose()
     since = time.monotonic()
-    while not standby.has_role("primary"):
-        time.sleep(0.2)
+    wait_until(lambda: standby.has_role("primary"), f"the promotion of {standby.data.name}")
     took = time.monotonic() - since
     primary.start()
     return f"lost {primary.data.name}; {standby.data.name} was promoted after {took:.1f} s"
 
 
 # Faults of nodes are the most frequent. Each other fault affects the whole cluster, and leaves time to recover.
-COMMON = [kill_node, kill_node, kill_node, stop_redis]
+COMMON = [kill_node] * 6 + [stop_redis] * 2 + [lose_charges]
 RARE = [crash_postgres, swallow_packets]
 
 
@@ -67,6 +74,8 @@ def inject(cluster, random, seconds, log):
     while time.monotonic() < end:
         if not is_lost and time.monotonic() > lost_at:
             fault = lose_primary
+            # If there is no standby now, other faults go on until there is one.
+            lost_at = time.monotonic() + 10
         elif time.monotonic() > rare_at:
             fault = random.choice(RARE)
             rare_at = time.monotonic() + random.uniform(25, 45)
