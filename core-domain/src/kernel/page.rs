@@ -192,6 +192,16 @@ pub struct DeletedFilter {
 }
 
 impl<F> ListQuery<F> {
+    /// Returns the requested page for a response without a total, so that the store does not count the records. The
+    /// total of the page is 0.
+    #[must_use]
+    pub fn uncounted_page(&self) -> PageQuery {
+        PageQuery {
+            total: Total::Known(0),
+            ..self.page()
+        }
+    }
+
     /// Returns the requested page.
     #[must_use]
     pub fn page(&self) -> PageQuery {

@@ -94,7 +94,7 @@ pub async fn list_dead_letters(
         platform_id: filter.platform_id.clone(),
         kind: filter.kind.as_ref().map(ToString::to_string),
     };
-    let wanted = query.page();
+    let wanted = query.uncounted_page();
     let page = unowned_records::<DeadLetter>(uow)
         .page(&matching, &wanted)
         .await?;

@@ -37,7 +37,7 @@ pub async fn history(
 ) -> Result<Page<Stored<JobEvent>>> {
     let of_job = JobEventQuery::Of(scope.job().id.clone());
     unowned_records::<JobEvent>(uow)
-        .page(&of_job, &query.page())
+        .page(&of_job, &query.uncounted_page())
         .await
 }
 

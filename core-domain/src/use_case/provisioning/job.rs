@@ -123,7 +123,7 @@ pub async fn list(
         status: query.filter.status,
     };
     let page = unowned_records::<Job>(uow)
-        .page(&jobs, &query.page())
+        .page(&jobs, &query.uncounted_page())
         .await?;
     let (next, total) = (page.next, page.total);
     let items = views(cx, uow, page.items).await?;
