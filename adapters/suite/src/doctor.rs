@@ -170,8 +170,19 @@ impl SuiteBuilder {
                 found.extend(self.replica_finding(options).await);
                 found
             }
-            Err(error) => vec![Finding::failure(subject, refusal(error))],
+            Err(error) => vec![self.unopened_database(options, error).await],
         }
+    }
+
+    /// Explains why the database could not be opened. A new database is not a failure.
+    async fn unopened_database(&self, options: OpenOptions, error: SuiteError) -> Finding {
+        let subject = "database";
+        let plan = Box::pin(self.store.clone().plan_migrations(options)).await;
+        if plan.is_ok_and(|plan| plan.applied == 0) {
+            let text = "has no tables yet; a server creates them when it starts";
+            return Finding::warning(subject, text);
+        }
+        Finding::failure(subject, refusal(error))
     }
 
     /// Compares the replica with the primary. Returns `None` without a replica.

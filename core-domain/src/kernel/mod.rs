@@ -6,6 +6,7 @@ mod arbitrary;
 mod caller;
 mod cipher;
 mod context;
+pub mod duration_text;
 mod effect;
 mod entropy;
 mod error;
@@ -35,15 +36,12 @@ pub(crate) use arbitrary::arbitrary;
 pub use caller::{Caller, Credential, Membership};
 pub use cipher::{Cipher, Secret, hex, parse_hex, push_hex};
 pub use context::{Context, IfMatch, RequestInfo};
+pub use duration_text::optional as optional_duration_text;
 pub use effect::{Effect, Effects};
 pub(crate) use entropy::BASE62;
 pub use entropy::{Entropy, TOKEN_LENGTH, random_up_to, secret_token};
 pub use error::{Code, Error, Issue, Result, retry_after};
 pub use id::*;
-/// Reads and writes durations that may be absent, see [`duration_text`].
-pub use jiff::fmt::serde::unsigned_duration::friendly::compact::optional as optional_duration_text;
-/// Reads and writes durations as text, such as `90s` or `1h 30m`. Use it with `#[serde(with = "duration_text")]`.
-pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json::{BoundedJson, JsonText, canonical_json, number_literal, number_literal_text};
 pub(crate) use jws::UnverifiedJws;
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};

@@ -17,8 +17,8 @@
 //! | [`security`] | the protections of an installation |
 //! | [`upgrading`] | new versions and migrations |
 //!
-//! `tests/guides` runs every command in a `sh` block of these pages, in one shell and in the order of the table. Blocks
-//! of the type `console` are not run.
+//! `tests/guides` runs every command in a `sh` block of these pages, in one shell and in the order of the table. It also
+//! runs the `console` blocks of [`operations`], each with the servers that it names.
 
 /// Declares the module of a guide. Its text is the Markdown file with the same name. Every guide can link to the others
 /// by name, as in `[Jobs][jobs]`.
