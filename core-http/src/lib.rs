@@ -126,7 +126,7 @@
 //! # Other kinds of handlers
 //! - `.plain(handler)`: for slow work, such as hashing or calls to other systems, which must not run in a unit of work.
 //!   The handler opens its units itself.
-//! - `.waits(handler, ended)`: a `GET` with the query parameter `wait`.
+//! - `.waits(handler, wait_target)`: a `GET` with the query parameter `wait`.
 //! - `.uploads(handler)`: receives the request body unread.
 //! - [`kernel::with`] passes settings or ports of the service to a handler.
 //!

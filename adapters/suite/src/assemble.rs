@@ -311,6 +311,7 @@ pub(crate) fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) 
         cursor_key: secret.key("cursors").into(),
         pool: builder.settings.pool,
         postgres: builder.settings.postgres.clone(),
+        replica_url: builder.replica_url.clone(),
         migrations: builder.settings.migrations.options(),
     }
 }

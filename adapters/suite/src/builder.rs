@@ -23,6 +23,8 @@ pub struct SuiteBuilder {
     pub(crate) store: StoreChoice,
     /// The stores that a later call has replaced.
     pub(crate) replaced_stores: Vec<StoreChoice>,
+    /// The URL of standbys for lists that may be stale; `None` if all lists read the primary.
+    pub(crate) replica_url: Option<Secret>,
     pub(crate) data_folder: Option<PathBuf>,
     /// `None` uses the system's clock, and on Postgres the database's clock inside units of work.
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -84,6 +86,7 @@ impl Default for SuiteBuilder {
         Self {
             store: StoreChoice::Memory,
             replaced_stores: Vec::new(),
+            replica_url: None,
             data_folder: None,
             clock: None,
             entropy: Arc::new(SystemEntropy),
@@ -161,7 +164,6 @@ impl SuiteBuilder {
         self.choose_store(StoreChoice::Postgres(PostgresUrls {
             url: url.into(),
             direct_url: None,
-            replica_url: None,
         }))
     }
 
@@ -173,21 +175,19 @@ impl SuiteBuilder {
         self.choose_store(StoreChoice::Postgres(PostgresUrls {
             url: url.into(),
             direct_url: Some(direct_url.into()),
-            replica_url: None,
         }))
     }
 
-    /// Reads lists from a standby of the Postgres database (feature `postgres`). Call it after
-    /// [`SuiteBuilder::postgres`] or [`SuiteBuilder::pooled_postgres`]; on another store it has no effect.
+    /// Reads lists from a standby of the Postgres database (feature `postgres`). On another store than that of
+    /// [`SuiteBuilder::postgres`] or [`SuiteBuilder::pooled_postgres`] it has no effect, and [`Self::contradictions`]
+    /// reports it.
     ///
     /// A list may then lack commits of the last 2 seconds (`settings.pool.postgres_max_staleness`), also those of the
     /// caller. Authorization and everything that is not a list with pages read the primary. So do lists while the standby is
     /// further behind or cannot be reached.
     #[must_use]
     pub fn postgres_replica(mut self, url: impl Into<String>) -> Self {
-        if let StoreChoice::Postgres(urls) = &mut self.store {
-            urls.replica_url = Some(url.into());
-        }
+        self.replica_url = Some(Secret::new(url));
         self
     }
 

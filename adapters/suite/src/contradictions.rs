@@ -154,6 +154,17 @@ fn store(builder: &SuiteBuilder, found: &mut Contradictions) {
     );
     let (pool, defaults) = (&builder.settings.pool, PoolOptions::default());
     found.warn(
+        builder.replica_url.is_some() && !matches!(store, StoreChoice::Postgres(_)),
+        "postgres_replica",
+        || "has no effect: lists are read from the only store".to_owned(),
+    );
+    found.warn(
+        builder.replica_url.is_none()
+            && pool.postgres_max_staleness != defaults.postgres_max_staleness,
+        "pool.postgres_max_staleness",
+        || "has no effect without a standby".to_owned(),
+    );
+    found.warn(
         store.is_host_pool() && pool.postgres_connections != defaults.postgres_connections,
         "pool.postgres_connections",
         || "has no effect: the pool of the host program has its own limit".to_owned(),
@@ -648,6 +659,28 @@ mod tests {
         let builder = Suite::builder().postgres("postgres://core@localhost/core");
         let builder = builder.settings(|s| s.postgres.schema = Some("core".to_owned()));
         assert_eq!(found(builder), [""; 0]);
+    }
+
+    #[test]
+    fn a_standby_is_kept_whatever_the_order_of_calls_and_reported_without_postgres() {
+        let (url, replica) = ("postgres://primary/core", "postgres://standby/core");
+        let before = Suite::builder().postgres_replica(replica).postgres(url);
+        let after = Suite::builder().postgres(url).postgres_replica(replica);
+        for builder in [before, after] {
+            assert_eq!(builder.replica_url.as_ref().unwrap().expose(), replica);
+            assert_eq!(builder.contradictions(), []);
+        }
+        let builder = Suite::builder().postgres_replica(replica);
+        let stale = |s: &mut Settings| s.pool.postgres_max_staleness = Duration::from_secs(9);
+        for (builder, setting) in [
+            (builder, "postgres_replica"),
+            (
+                Suite::builder().settings(stale),
+                "pool.postgres_max_staleness",
+            ),
+        ] {
+            assert_eq!(builder.contradictions()[0].setting, setting);
+        }
     }
 
     #[cfg(feature = "redis")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Clock, ProcessName, duration_text};
+use core_domain::kernel::{Clock, ProcessName, Secret, duration_text};
 use core_domain::port::{Notices, Store};
 #[cfg(feature = "sqlite")]
 use core_storage::RowStore;
@@ -137,6 +137,12 @@ pub(crate) struct OpenOptions {
         expect(dead_code, reason = "only the Postgres stores use them")
     )]
     pub(crate) postgres: PostgresOptions,
+    /// The address of standbys for lists that may be stale; `None` if all lists read the primary.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only the Postgres store uses it")
+    )]
+    pub(crate) replica_url: Option<Secret>,
     pub(crate) migrations: MigrationOptions,
 }
 
@@ -157,15 +163,12 @@ pub(crate) struct PostgresUrls {
     pub(crate) url: String,
     /// The address without a pooler; `None` if `url` is that.
     pub(crate) direct_url: Option<String>,
-    /// The address of standbys for lists that may be stale; `None` if all lists read the primary.
-    pub(crate) replica_url: Option<String>,
 }
 
 impl std::fmt::Debug for PostgresUrls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresUrls")
             .field("is_pooled", &self.direct_url.is_some())
-            .field("has_replica", &self.replica_url.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -417,10 +420,10 @@ fn postgres_config(
 ) -> core_storage::postgres::PostgresConfig {
     let mut config = core_storage::postgres::PostgresConfig::new(urls.url, options.cursor_key);
     config.direct_url = urls.direct_url;
-    config.replica = urls
+    config.replica = options
         .replica_url
         .map(|url| core_storage::postgres::ReplicaConfig {
-            url,
+            url: url.expose().to_owned(),
             max_staleness: options.pool.postgres_max_staleness,
         });
     config.clock = options.clock;

@@ -2,7 +2,8 @@
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
-    Code, DeploymentId, Effect, ListQuery, PlatformId, Result, Stored, UnixSeconds, permission,
+    Code, DeploymentId, Effect, JobId, ListQuery, PlatformId, Result, Stored, UnixSeconds,
+    permission,
 };
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::provisioning::JobEvent;
@@ -17,7 +18,8 @@ use serde_json::json;
 use super::deploy::deploy_response;
 use crate::kernel::{
     Cx, Endpoint, Event, EventBatch, EventStream, Feed, FeedState, FeedSubscription, Input,
-    LAST_EVENT_ID, ListP4, Output, Versioned, WaitQuery, call_with_id, delete, get, post,
+    LAST_EVENT_ID, ListP4, Output, Versioned, WaitQuery, WaitTarget, call_with_id, delete, get,
+    post,
 };
 
 const ALL: &str = "/api/v1/platforms/{platformId}/deployments";
@@ -49,7 +51,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "With `wait`, the response is delayed until the deployment has ended, for at most \
                  the given number of seconds. The response then has the status at that time.",
             )
-            .waits(show, has_ended),
+            .waits(show, wait_target),
         get(EVENTS, "followDeployment")
             .summary("Follows the progress of a deployment.")
             .description(
@@ -258,6 +260,9 @@ struct DeploymentView {
     started_at: Option<UnixSeconds>,
     /// The time at which the deployment ended, in Unix seconds; `null` before.
     completed_at: Option<UnixSeconds>,
+    /// The job that performs the deployment; not part of the response.
+    #[serde(skip)]
+    job_id: Option<JobId>,
 }
 
 impl From<Deployment> for DeploymentView {
@@ -270,6 +275,7 @@ impl From<Deployment> for DeploymentView {
             error_message: deployment.error_message,
             started_at: deployment.started_at.map(UnixSeconds),
             completed_at: deployment.completed_at.map(UnixSeconds),
+            job_id: deployment.job_id,
         }
     }
 }
@@ -284,6 +290,11 @@ async fn show(
     Ok(Versioned::of(&found, found.edit().into()))
 }
 
-fn has_ended(answer: &Versioned<DeploymentView>) -> bool {
-    answer.body().status.is_terminal()
+fn wait_target(answer: &Versioned<DeploymentView>) -> WaitTarget {
+    let deployment = answer.body();
+    match &deployment.job_id {
+        _ if deployment.status.is_terminal() => WaitTarget::Nothing,
+        Some(job) => WaitTarget::JobEvent(job.clone()),
+        None => WaitTarget::Change,
+    }
 }

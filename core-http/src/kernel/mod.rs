@@ -49,7 +49,7 @@ pub use answer::jwk::JsonWebKey;
 pub use answer::lists::{
     CountedList, Data, ListP1, ListP2, ListP3, ListP4, ListP5, PaginationP1, Success,
 };
-pub use answer::long_poll::{Wait, WaitQuery};
+pub use answer::long_poll::{Wait, WaitQuery, WaitTarget};
 pub use answer::media::{
     Event, EventStream, Html, JsonOrEvents, JsonOrPage, Media, MediaStream, PageOr, Redirect,
     RedirectOr, StandalonePage,

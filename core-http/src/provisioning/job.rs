@@ -6,7 +6,9 @@ use core_domain::port::UnitOfWork;
 use core_domain::use_case::provisioning::{self, JobFilter, JobListScope, JobView};
 use futures_util::future::BoxFuture;
 
-use crate::kernel::{Cx, Endpoint, Input, ListP2, OpenScope, Output, Versioned, WaitQuery, get};
+use crate::kernel::{
+    Cx, Endpoint, Input, ListP2, OpenScope, Output, Versioned, WaitQuery, WaitTarget, get,
+};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -26,7 +28,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  given number of seconds. The response then has the state of the job at that \
                  time. Operators also see the lease of a running job.",
             )
-            .waits(show, has_ended),
+            .waits(show, wait_target),
     ]
 }
 
@@ -64,6 +66,10 @@ async fn show(
     Ok(Versioned::of(scope.job(), view))
 }
 
-fn has_ended(answer: &Versioned<JobView>) -> bool {
-    answer.body().job.status.is_terminal()
+fn wait_target(answer: &Versioned<JobView>) -> WaitTarget {
+    let job = &answer.body().job;
+    if job.status.is_terminal() {
+        return WaitTarget::Nothing;
+    }
+    WaitTarget::JobEvent(job.id.clone())
 }

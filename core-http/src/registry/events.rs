@@ -21,7 +21,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "The data of each event is a `ChangeEvent`, its `id` is the position in the feed. \
                  The stream begins after the event in `Last-Event-ID` or `lastEventId`, or with \
                  the next change if neither is given. `types` selects the types of events. With \
-                 `follow=false` the stream ends after the existing events. Operators receive all \
+                 `follow=false` the stream ends after the existing events. An id before archived \
+                 events is refused, because events would be missing; 0 begins with the first \
+                 event that is not archived. Operators receive all \
                  changes, or those of one platform; other callers those of one platform. The \
                  stream ends when the caller loses access.",
             )

@@ -21,9 +21,8 @@ use super::service_error::ServiceError;
 use super::shapes::Shapes;
 use super::two_part_handler::TwoParts;
 use crate::kernel::admission::idempotency::{Progress, find_stored};
-use crate::kernel::answer::long_poll::WaitQuery;
-use crate::kernel::answer::reply::Answer;
-use crate::kernel::answer::reply::Reply;
+use crate::kernel::answer::long_poll::{WaitQuery, WaitTarget};
+use crate::kernel::answer::reply::{Answer, Reply};
 use crate::kernel::request::body::Body;
 use crate::kernel::request::context::Cx;
 use crate::kernel::request::input::{Input, PathParams, RawInput};
@@ -49,8 +48,8 @@ type UploadRun =
 /// The outcome of a handler that ran in a unit of work.
 pub(crate) struct HandlerOutcome {
     pub(crate) reply: Reply,
-    /// Whether a long poll can stop waiting. Always `true` for other rows.
-    pub(crate) ended: bool,
+    /// The change that a long poll waits for before it replies. Always [`WaitTarget::Nothing`] for other rows.
+    pub(crate) wait_target: WaitTarget,
     /// The audit event of a dry run; `None` if the handler executed the request.
     pub(crate) dry_run: Option<AuditEvent>,
     /// Whether the reply is the stored response to an earlier request with the same idempotency key.
@@ -62,7 +61,7 @@ impl HandlerOutcome {
     pub(crate) const fn replay(reply: Reply) -> Self {
         Self {
             reply,
-            ended: true,
+            wait_target: WaitTarget::Nothing,
             dry_run: None,
             is_replay: true,
         }
@@ -191,10 +190,10 @@ impl Row {
         self.in_unit(Mode::Write, handler)
     }
 
-    /// Completes the row with a long poll. The handler reads repeatedly, each time in a new unit of work, until `ended`
-    /// returns `true` for its answer or the time of the query parameter `wait` is up.
+    /// Completes the row with a long poll. The handler reads repeatedly, each time in a new unit of work, until
+    /// `wait_target` returns [`WaitTarget::Nothing`] for its answer or the time of the query parameter `wait` is up.
     #[must_use]
-    pub fn waits<S, P, B, A, H>(self, handler: H, ended: fn(&A) -> bool) -> Endpoint
+    pub fn waits<S, P, B, A, H>(self, handler: H, wait_target: fn(&A) -> WaitTarget) -> Endpoint
     where
         S: OpenScope<Input<P, WaitQuery, B>>,
         P: PathParams,
@@ -202,7 +201,7 @@ impl Row {
         A: Answer,
         H: for<'a> UnitHandler<'a, S, P, WaitQuery, B, A>,
     {
-        let run = run_in_unit(Arc::new(handler), ended);
+        let run = run_in_unit(Arc::new(handler), wait_target);
         Endpoint::new::<P, WaitQuery, B, A>(self, S::REQUIREMENT, Handler::Waits(run))
     }
 
@@ -216,7 +215,7 @@ impl Row {
         H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
     {
         let handler = Arc::new(handler);
-        let run = run_in_unit(Arc::clone(&handler), |_| true);
+        let run = run_in_unit(Arc::clone(&handler), |_| WaitTarget::Nothing);
         let handler = match mode {
             Mode::Auto | Mode::Read if takes_cursors::<Q>() => Handler::List(ListRuns {
                 mode,
@@ -322,7 +321,7 @@ async fn authorize_in_own_unit<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result
 ///
 /// If there is one, the handler still runs, unless the row ends access. Its own checks can then withhold the response
 /// from a caller who may no longer see it. Its answer is dropped, and the unit of work is not committed.
-fn run_in_unit<S, P, Q, B, A, H>(handler: Arc<H>, ended: fn(&A) -> bool) -> Arc<UnitRun>
+fn run_in_unit<S, P, Q, B, A, H>(handler: Arc<H>, wait_target: fn(&A) -> WaitTarget) -> Arc<UnitRun>
 where
     S: OpenScope<Input<P, Q, B>>,
     P: PathParams,
@@ -354,7 +353,7 @@ where
             progress.note_unit(uow);
             let answer = answer?;
             Ok(HandlerOutcome {
-                ended: ended(&answer),
+                wait_target: wait_target(&answer),
                 dry_run: answer.dry_run(),
                 reply: answer.reply(cx.success)?,
                 is_replay: false,
@@ -380,7 +379,7 @@ where
             let scope = authorize_in_own_unit(cx, &input).await?;
             let answer = handler.call(cx, scope, uow, input).await?;
             Ok(HandlerOutcome {
-                ended: true,
+                wait_target: WaitTarget::Nothing,
                 dry_run: None,
                 reply: answer.reply(cx.success)?,
                 is_replay: false,

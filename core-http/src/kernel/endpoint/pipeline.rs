@@ -499,7 +499,7 @@ async fn list(cx: &Cx, parsed: &ParsedRequest, runs: &ListRuns) -> Result<Reply>
 async fn wait(cx: &Cx, parsed: &ParsedRequest, handler: &UnitRun) -> Result<Reply> {
     let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
     let look = || read_once(cx, parsed, Mode::Read, handler);
-    let seen = poll_until(wait.map(Wait), look, |seen| seen.ended).await?;
+    let seen = poll_until(wait.map(Wait), &cx.app.jobs, look, |seen| &seen.wait_target).await?;
     Ok(seen.reply)
 }
 

@@ -19,6 +19,7 @@ use crate::world::{NEXT_ROW_VERSION, World, audit_entry, on_every_store, operato
 on_every_store! {
     months_older_than_the_retention_are_archived_and_removed,
     changes_after_and_in_an_archive_are_found,
+    the_change_feed_cannot_resume_before_archived_events,
     a_late_entry_of_an_archived_month_is_removed_with_the_next_month,
     a_damaged_or_unsealed_month_is_not_archived,
 }
@@ -172,7 +173,8 @@ async fn months_older_than_the_retention_are_archived_and_removed(world: World) 
     assert_eq!(world.archive().await.unwrap(), None);
     // Five slices of entries with their seals, and two of the checkpoints of three chains and the feed.
     assert_eq!(world.remove_archived().await.unwrap(), 7);
-    assert_eq!(world.list_sizes(None).await, (2, 2));
+    // Two entries of February, and the one about the archive.
+    assert_eq!(world.list_sizes(None).await, (3, 3));
     assert_eq!(world.list_sizes(Some("p-1")).await, (1, 1));
     assert_eq!(world.list_sizes(Some("p-2")).await, (0, 0));
     world.assert_valid(&platforms).await;
@@ -183,7 +185,7 @@ async fn months_older_than_the_retention_are_archived_and_removed(world: World) 
     assert_eq!(world.archive().await.unwrap(), None);
     world.to_day(80);
     assert_eq!(world.sweep_audit().await.unwrap(), ["2027-02"]);
-    assert_eq!(world.list_sizes(None).await, (0, 0));
+    assert_eq!(world.list_sizes(None).await, (2, 2));
     world.assert_valid(&platforms).await;
     let archives = world.archives().await;
     assert_eq!(archives[1].after, archives[0].position);
@@ -218,8 +220,34 @@ async fn months_older_than_the_retention_are_archived_and_removed(world: World) 
     });
     world.write_entries(&later.collect::<Vec<_>>()).await;
     assert!(world.sign_installation().await);
-    assert_eq!(world.list_sizes(None).await, (4, 4));
+    assert_eq!(world.list_sizes(None).await, (6, 6));
     world.assert_valid(&platforms).await;
+}
+
+async fn the_change_feed_cannot_resume_before_archived_events(world: World) {
+    world.write_two_months().await;
+    let feed = async |last: i64| {
+        let path = format!("/api/v1/events?follow=false&lastEventId={last}");
+        world.registry.get(&operator(), &path).await
+    };
+    let last_of_january = {
+        assert_eq!(world.sweep_audit().await.unwrap(), ["2027-01"]);
+        world.archives().await[0].position
+    };
+    for archived in [1, last_of_january - 1] {
+        let refused = feed(archived).await.expect(400);
+        let issue = &refused.json["error"]["details"]["issues"][0];
+        assert_eq!(issue["path"], json!(["lastEventId"]), "{}", refused.json);
+        assert_eq!(issue["code"], "archived");
+        let message = issue["message"].as_str().unwrap();
+        assert!(message.contains(&last_of_january.to_string()), "{message}");
+    }
+    // From the last archived event, and from the beginning, the feed has both events of February.
+    for position in [last_of_january, 0] {
+        let answer = feed(position).await.expect(200);
+        let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
+        assert_eq!(text.matches("event: thing.made").count(), 2, "{text}");
+    }
 }
 
 async fn changes_after_and_in_an_archive_are_found(world: World) {
@@ -309,12 +337,12 @@ async fn a_late_entry_of_an_archived_month_is_removed_with_the_next_month(world:
     world.write_entries(&[entry(100, "p-1")]).await;
     world.seal().await;
     assert!(world.sweep_audit().await.unwrap().is_empty());
-    assert_eq!(world.list_sizes(None).await, (3, 3));
+    assert_eq!(world.list_sizes(None).await, (4, 4));
     world.assert_valid(&["p-1"]).await;
     world.to_day(80);
     world.seal().await;
     assert_eq!(world.sweep_audit().await.unwrap(), ["2027-02"]);
-    assert_eq!(world.list_sizes(None).await, (0, 0));
+    assert_eq!(world.list_sizes(None).await, (2, 2));
     world.assert_valid(&["p-1"]).await;
     let february = world.archives().await.remove(1);
     let content = world.lines(&february).await.concat();
@@ -384,7 +412,7 @@ async fn a_sweep_that_fails_at_any_call_is_completed_by_the_next_one() {
         assert_eq!(archives.len(), 1, "call {call}");
         let lines = world.lines(&archives[0]).await;
         verify_lines(&world.app.audit_key.public(), &lines).unwrap();
-        assert_eq!(world.list_sizes(None).await, (2, 2), "call {call}");
+        assert_eq!(world.list_sizes(None).await, (3, 3), "call {call}");
         world.assert_valid(&valid).await;
         if !has_failed {
             break;

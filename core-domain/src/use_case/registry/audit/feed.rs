@@ -13,6 +13,7 @@ use crate::shared::{
     AuditChain, AuditEntry, AuditHead, AuditSeal, AuditSealQuery, AuditStream, ChangeEvent,
 };
 use crate::use_case::iam;
+use crate::use_case::shared::newest_archive;
 
 /// Number of seals per read.
 const PAGE: u32 = 200;
@@ -46,7 +47,7 @@ pub struct ChangeFeed {
 /// of the last event that the caller received.
 ///
 /// # Errors
-/// - `VALIDATION_ERROR` if no event has had this id yet.
+/// - `VALIDATION_ERROR` if no event has had this id yet, or if events after it are archived.
 /// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
 /// - `FORBIDDEN` without the permission `event:read`.
 /// - `PLATFORM_SUSPENDED` if the platform is suspended.
@@ -66,13 +67,17 @@ pub async fn open(
         .await?;
     let head = head.map_or(0, |head| head.seq);
     let last = last.or(query.last_event_id.as_ref().map(Line::as_str));
+    let position = match last {
+        Some(last) => position_after(uow, last, head).await?,
+        None => head,
+    };
     let types = query.types.as_ref().map_or("", Line::as_str).split(',');
     let types = types.map(str::trim).filter(|name| !name.is_empty());
     Ok(ChangeFeed {
         cx: cx.without_conditions(),
         platform,
         types: types.map(str::to_owned).collect(),
-        position: last.map_or(Ok(head), |last| position(last, head))?,
+        position,
     })
 }
 
@@ -129,8 +134,25 @@ pub(in crate::use_case) async fn changes_after(
     }
 }
 
+/// Returns the position of an event id, so that no event is missing after it. Position 0 is before the first event that is
+/// not archived. `head` is the highest valid position.
+async fn position_after(uow: &mut dyn UnitOfWork, id: &str, head: i64) -> Result<i64> {
+    let position = parse_position(id, head)?;
+    let archive = newest_archive(uow).await?;
+    match archive {
+        Some(archive) if (1..archive.position).contains(&position) => {
+            let archived = format!(
+                "is before events that are archived; the events after {} are available",
+                archive.position
+            );
+            Err(Error::invalid("lastEventId", "archived", archived))
+        }
+        _ => Ok(position),
+    }
+}
+
 /// Parses an event id. `head` is the highest valid position.
-fn position(id: &str, head: i64) -> Result<i64> {
+fn parse_position(id: &str, head: i64) -> Result<i64> {
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let position = id
         .parse()

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::base::{ChainBase, chain_base, newest_archive};
-use crate::access::{unaudited, unowned_records};
+use crate::access::{AuditEvent, audited, unaudited, unowned_records};
 use crate::kernel::{
     AuditCheckpointId, Context, Ed25519Private, Ed25519Public, Error, Month, Result, StoreError,
     Stored,
@@ -53,6 +55,18 @@ struct Part {
     previous: String,
     /// The position and hash of the last checkpoint of the feed that may be removed.
     feed: (i64, String),
+}
+
+/// Returns the event in the audit log of the installation. It has what identifies the file.
+fn archived_event(archive: &AuditArchive) -> AuditEvent {
+    AuditEvent {
+        action: "audit.archived",
+        entity_id: archive.month.clone(),
+        details: Some(json!({
+            "digest": archive.digest, "previous": archive.previous, "links": archive.links(),
+        })),
+        ..AuditEvent::default()
+    }
 }
 
 /// Exports and records the next month that ended before `retention`, while this process holds the lease. Returns its
@@ -194,7 +208,10 @@ impl Export<'_> {
         self.renew_lease().await?;
         transact_in(Mode::ReadCommitted, self.store, |uow, _| {
             let archive = archive.clone();
-            Box::pin(async move { unaudited::insert(uow, archive).await })
+            Box::pin(async move {
+                audited::record_event(self.cx, uow, archived_event(&archive)).await?;
+                unaudited::insert(uow, archive).await
+            })
         })
         .await?;
         Ok(archive)
