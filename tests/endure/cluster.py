@@ -3,7 +3,6 @@
 import glob
 import os
 import pathlib
-import pwd
 import re
 import secrets
 import shutil
@@ -17,6 +16,7 @@ import time
 import urllib.request
 
 import stripe
+from servers import START_TIMEOUT, free_ports, unprivileged, wait_until
 
 PACKAGING = pathlib.Path("examples/server/packaging/cluster")
 PASSWORD = "sesame"
@@ -33,46 +33,6 @@ SETTINGS = [
     )
     for part in ("--set", f"settings.{setting}")
 ]
-# Much longer than any start takes.
-START_TIMEOUT = 120
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-# The ports that are chosen, and may not be in use yet.
-chosen = set()
-
-
-def free_ports(count):
-    """Returns the first of `count` free ports in a row."""
-    while True:
-        first = free_port()
-        row = range(first, first + count)
-        if not chosen.isdisjoint(row):
-            continue
-        try:
-            for port in row:
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-            chosen.update(row)
-            return first
-        except (OSError, OverflowError):
-            continue
-
-
-def wait_until(condition, what):
-    """Waits until `condition` returns a true value, and returns it."""
-    end = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise TimeoutError(what)
 
 
 def responds(url):
@@ -81,14 +41,6 @@ def responds(url):
             return response.status == 200
     except OSError:
         return False
-
-
-def user():
-    """Returns the arguments that start a process as a user that is not root."""
-    if os.geteuid() != 0:
-        return {}
-    account = pwd.getpwnam("postgres")
-    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 class Proxy:
@@ -271,7 +223,7 @@ class Cluster:
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                env={**os.environ, "HOME": str(self.folder), **(environment or {})}, **user(),
+                env={**os.environ, "HOME": str(self.folder), **(environment or {})}, **unprivileged(),
             )
         self.processes.append(process)
         return process
@@ -381,7 +333,7 @@ class Cluster:
         """Runs a command of core-server on the database of the nodes. Returns the exit status and the output."""
         done = subprocess.run(
             [self.server, "--data", str(self.data), command], capture_output=True, text=True, cwd=self.folder,
-            env={**os.environ, **self.environment}, timeout=START_TIMEOUT, **user(),
+            env={**os.environ, **self.environment}, timeout=START_TIMEOUT, **unprivileged(),
         )
         return done.returncode, done.stdout + done.stderr
 

@@ -2,7 +2,7 @@
 
 import time
 
-from cluster import wait_until
+from servers import wait_until
 
 
 def kill_node(cluster, random):

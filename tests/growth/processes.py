@@ -6,17 +6,16 @@ import io
 import json
 import os
 import pathlib
-import pwd
 import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
 
-START_TIMEOUT = 120
+from servers import free_ports, unprivileged, wait_until
+
 KEY = "open-sesame-open-sesame"
 # All nodes of an installation have the same secret.
 SECRET = secrets.token_hex(32)
@@ -26,33 +25,6 @@ LIMITS = [
     for kind in ("default", "strict", "client", "authentication")
 ]
 SERVICES = ["gateway", "iam", "registry", "provisioning", "cli", "billing", "stacks"]
-
-
-def unprivileged():
-    """Returns the arguments of `Popen` that start a program as a user that is not root, which PostgreSQL requires."""
-    if os.geteuid() != 0:
-        return {}
-    user = pwd.getpwnam("postgres")
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def free_row(count):
-    """Returns the first of `count` free ports in a row, below the range that the system uses for outgoing connections."""
-    while True:
-        first = 20000 + secrets.randbelow(12000)
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            continue
 
 
 def cpu_times(pids):
@@ -88,7 +60,7 @@ class Postgres:
         self.folder = folder
         self.data = folder / "postgres"
         self.programs = pathlib.Path(programs)
-        self.port = free_port()
+        self.port = free_ports()
 
     def start(self):
         self.data.mkdir()
@@ -101,11 +73,8 @@ class Postgres:
         command = [self.programs / "postgres", "-D", self.data, "-h", "127.0.0.1", "-p", str(self.port), "-k", self.data]
         with open(self.folder / "postgres.log", "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **unprivileged())
-        end = time.monotonic() + START_TIMEOUT
-        while subprocess.run([self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode:
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError("PostgreSQL did not start")
-            time.sleep(0.1)
+        is_ready = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        wait_until(lambda: subprocess.run(is_ready).returncode == 0, "PostgreSQL")
 
     def url(self, database):
         return f"postgres://core@127.0.0.1:{self.port}/{database}"
@@ -196,7 +165,7 @@ class Server:
         self.data.mkdir(exist_ok=True)
         if os.geteuid() == 0:
             shutil.chown(self.data, "postgres", "postgres")
-        self.port = free_row(11)
+        self.port = free_ports(11)
         self.connections = threading.local()
         command = [self.program, "--base-port", str(self.port), "--data", self.data]
         for setting in [*LIMITS, *self.settings]:

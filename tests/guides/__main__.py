@@ -5,7 +5,7 @@ against one server. If the next block is `json` or `text`, it is the expected ou
 ports and random text are equal to all others. A `json` block is a subset: its values occur in the output in this order,
 possibly with more members. Every `console` block of operations.md is a session with servers of its own; see console.py.
 
-Usage: python3 tests/guides PROGRAM, where PROGRAM is the path of core-server. The folder of PROGRAM must have core-cli too; it
+Usage: tests/guides/run PROGRAM, where PROGRAM is the path of core-server. The folder of PROGRAM must have core-cli too; it
 is first on PATH. CORE_TEST_POSTGRES_URL and CORE_TEST_MOTO are those of tests/run.
 """
 

@@ -3,38 +3,17 @@
 import glob
 import http.server
 import os
-import pathlib
-import pwd
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import urllib.parse
 
 from pages import REPOSITORY
+from servers import accepts_connections, free_ports, unprivileged, wait_until
 
 S3_KEY = ("AKIAEXAMPLE", "secret-of-the-example")
 S3_SERVER = REPOSITORY / "adapters/s3/src/testing/server.py"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def free_ports(count):
-    """Returns the first of `count` free ports in a row."""
-    while True:
-        first = free_port()
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-            return first
-        except (OSError, OverflowError):
-            continue
 
 
 def program(name):
@@ -81,9 +60,11 @@ class Hosts:
         if url is None:
             raise SystemExit("CORE_TEST_POSTGRES_URL must name a Postgres server, as in tests/run")
         self.postgres = urllib.parse.urlsplit(url)
-        self.redis_port, self.pooler_port = free_port(), free_port()
+        # A name of its own, so that no other database is removed.
+        self.database = f"core_guides_{os.getpid()}"
+        self.redis_port, self.pooler_port = free_ports(), free_ports()
         # No server listens here.
-        self.closed_port = free_port()
+        self.closed_port = free_ports()
         self.services_port = free_ports(11)
         self.certificate = folder / "bucket.pem"
 
@@ -92,17 +73,18 @@ class Hosts:
         self.bucket_port = self.start_bucket()
         redis = [program("redis-server"), "--port", str(self.redis_port), "--bind", "127.0.0.1"]
         self.spawn([*redis, "--save", "", "--requirepass", "password"])
+        wait_until(lambda: accepts_connections(self.redis_port), "Redis")
         return self
 
     def __exit__(self, *_):
         for process in self.processes:
             process.kill()
             process.wait()
-        self.sql("DROP DATABASE IF EXISTS core WITH (FORCE)")
+        self.drop_database()
         self.collector.shutdown()
 
     def spawn(self, command, **arguments):
-        """Starts a server, as a user that is not root if it refuses to run as root."""
+        """Starts a server. `arguments` are those of `Popen`."""
         process = subprocess.Popen(
             command, cwd=self.folder, stderr=subprocess.DEVNULL,
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **arguments},
@@ -140,21 +122,22 @@ class Hosts:
                "auth_file": folder / "users.txt", "unix_socket_dir": "", "pidfile": folder / "pid"}
         lines = "".join(f"{name} = {value}\n" for name, value in own.items())
         (folder / "pgbouncer.ini").write_text(settings + lines)
-        arguments = {}
         if os.geteuid() == 0:
-            user = pwd.getpwnam("postgres")
             shutil.chown(folder, "postgres")
-            arguments = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        self.spawn([program("pgbouncer"), "--quiet", str(folder / "pgbouncer.ini")], **arguments)
+        self.spawn([program("pgbouncer"), "--quiet", str(folder / "pgbouncer.ini")], **unprivileged())
+        wait_until(lambda: accepts_connections(self.pooler_port), "PgBouncer")
 
     def sql(self, statement):
         psql = [program("psql"), self.postgres.geturl(), "-qc", statement]
         subprocess.run(psql, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def create_database(self):
-        """Creates the empty database `core`."""
-        self.sql("DROP DATABASE IF EXISTS core WITH (FORCE)")
-        self.sql("CREATE DATABASE core")
+        """Creates the empty database that the pages call `core`."""
+        self.drop_database()
+        self.sql(f"CREATE DATABASE {self.database}")
+
+    def drop_database(self):
+        self.sql(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
 
     def localize(self, text):
         """Replaces the hosts and folders of a page by those of this run."""
@@ -162,10 +145,10 @@ class Hosts:
         replaced = {
             "sslmode=verify-full": "sslmode=disable",
             "core:password@pgbouncer.example.org:6432": f"core@127.0.0.1:{self.pooler_port}",
-            "core:password@db1.example.org,db2.example.org": f"core@127.0.0.1:{self.closed_port},{postgres}",
-            "host=db1.example.org port=5432": f"host=127.0.0.1 port={self.postgres.port} user=core",
-            "core@db.example.org": f"core@{postgres}",
-            "core@db/": f"core@{postgres}/",
+            "core:password@db1.example.org,db2.example.org/core": f"core@127.0.0.1:{self.closed_port},{postgres}/{self.database}",
+            "host=db1.example.org port=5432": f"host=127.0.0.1 port={self.postgres.port} dbname={self.database}",
+            "core@db.example.org/core": f"core@{postgres}/{self.database}",
+            "core@db/core": f"core@{postgres}/{self.database}",
             "rediss://:password@redis.example.org:6379": f"redis://:password@127.0.0.1:{self.redis_port}",
             "region=eu-central-1": f"region=eu-central-1&endpoint=https://127.0.0.1:{self.bucket_port}",
             "http://127.0.0.1:4318": f"http://127.0.0.1:{self.collector.server_address[1]}",

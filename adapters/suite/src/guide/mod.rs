@@ -17,7 +17,7 @@
 //! | [`security`] | the protections of an installation |
 //! | [`upgrading`] | new versions and migrations |
 //!
-//! `tests/guides` runs every command in a `sh` block of these pages, in one shell and in the order of the table. It also
+//! `tests/guides/run` runs every command in a `sh` block of these pages, in one shell and in the order of the table. It also
 //! runs the `console` blocks of [`operations`], each with the servers that it names.
 
 /// Declares the module of a guide. Its text is the Markdown file with the same name. Every guide can link to the others
