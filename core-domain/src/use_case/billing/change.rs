@@ -8,12 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Billing;
 use super::book::CustomerBook;
-use super::charge::{Charge, discard, error_after_undo};
 use super::invoice_state::{self, Collection, NewInvoice};
 use super::operation::{self, PaidPrice};
-use super::provider::{NO_PAYMENT_METHOD, not_undone, payment_required};
+use super::provider::{NO_PAYMENT_METHOD, payment_required};
 use super::quote::{Target, plan_change, quote};
-use super::subscription::{PendingCharge, charge_pending, live_of, load, tier_of};
+use super::subscription::{PendingCharge, charge_or_undo, live_of, load, tier_of};
 use super::subscription_state::{self, open_invoices_of};
 use super::{payment, plan, plan_migration};
 use crate::access::{BillingScope, Covers, CustomerScope};
@@ -464,24 +463,6 @@ pub async fn finish(
         return Err(refusal);
     }
     load(store, &pending.subscription_id).await
-}
-
-/// Charges the invoice of a change. If it cannot be charged at all, the change is undone.
-pub(super) async fn charge_or_undo(
-    cx: &Context,
-    store: &dyn Store,
-    billing: &Billing,
-    pending: &PendingCharge,
-) -> Result<Option<Charge>> {
-    let charged = charge_pending(cx, store, billing, pending).await;
-    match (charged, &pending.invoice_id) {
-        (Err(error), Some(invoice)) if !error.is_outcome_unknown() => {
-            let undone = discard(cx, store, billing, invoice).await;
-            undone.map_err(not_undone)?;
-            Err(error_after_undo(store, invoice, error).await)
-        }
-        (charged, _) => charged,
-    }
 }
 
 /// Returns the live subscription of a platform.

@@ -309,6 +309,7 @@ fn run_again(error: Error) -> Error {
     }
 }
 
+/// Records that the provider is being called, in a unit of work.
 async fn record_call(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -579,8 +580,8 @@ pub(super) async fn discard(
     .await
 }
 
-/// Returns the error of a request after its invoice was cancelled, because the charge has failed with an error. If the invoice is
-/// not void, another process charges it or has charged it, so the outcome of the request is not known.
+/// Returns the error of a request whose invoice was to be cancelled because its charge has failed with `error`. If the
+/// invoice is not void, another process charges it or has charged it, so the outcome of the request is not known.
 pub(super) async fn error_after_undo(
     store: &dyn Store,
     invoice: &InvoiceId,

@@ -387,21 +387,31 @@ pub async fn finish_user_creation(
     billing: &Billing,
     pending: &PendingCharge,
 ) -> Result<Stored<Subscription>> {
-    let charged = charge_pending(cx, store, billing, pending).await;
-    let charged = match (charged, &pending.invoice_id) {
-        (Err(error), Some(invoice)) if !error.is_outcome_unknown() => {
-            let undone = charge::discard(cx, store, billing, invoice).await;
-            undone.map_err(not_undone)?;
-            return Err(charge::error_after_undo(store, invoice, error).await);
-        }
-        (charged, _) => charged?,
-    };
+    let charged = charge_or_undo(cx, store, billing, pending).await?;
     if let (Some(charge), Some(invoice)) = (charged, &pending.invoice_id)
         && let Some(refusal) = charge.refusal(invoice)
     {
         return Err(refusal);
     }
     load(store, &pending.subscription_id).await
+}
+
+/// Charges the invoice of a change. If it cannot be charged at all, the change is undone by cancelling the invoice.
+pub(super) async fn charge_or_undo(
+    cx: &Context,
+    store: &dyn Store,
+    billing: &Billing,
+    pending: &PendingCharge,
+) -> Result<Option<Charge>> {
+    let charged = charge_pending(cx, store, billing, pending).await;
+    match (charged, &pending.invoice_id) {
+        (Err(error), Some(invoice)) if !error.is_outcome_unknown() => {
+            let undone = charge::discard(cx, store, billing, invoice).await;
+            undone.map_err(not_undone)?;
+            Err(charge::error_after_undo(store, invoice, error).await)
+        }
+        (charged, _) => charged,
+    }
 }
 
 /// Attaches the payment method of a request, if it names one, and charges the open invoice, if there is one. Returns

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::change::{Effective, How, change, charge_or_undo, find_live};
+use super::change::{Effective, How, change, find_live};
 use super::charge::Charge;
 use super::quote::Target;
-use super::subscription::{PendingCharge, load};
+use super::subscription::{PendingCharge, charge_or_undo, load};
 use super::{Billing, invoice_state, plan};
 use crate::access::{BillingScope, audited};
 use crate::billing::{Invoice, Subscription};
