@@ -23,7 +23,7 @@ as_postgres() {
 
 start_on() { # argument: a port
     as_postgres "$pg_bin/pg_ctl" -D "$pg_data" -w -t 60 -l "$pg_data/log" \
-        -o "-h 127.0.0.1 -p $1 -k $pg_data -c fsync=off -c max_connections=200" start >/dev/null
+        -o "-h 127.0.0.1 -p $1 -k $pg_data -c fsync=off -c max_connections=200 -c max_prepared_transactions=64" start >/dev/null
 }
 
 start_postgres() { # uses the folder $work; sets CORE_TEST_POSTGRES_URL

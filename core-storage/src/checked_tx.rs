@@ -458,6 +458,14 @@ impl RowTx for CheckedTx {
         self.inner.commit().await
     }
 
+    async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {
+        if self.aborted {
+            self.inner.rollback().await;
+            return Err(aborted_error());
+        }
+        self.inner.prepare(name).await
+    }
+
     async fn rollback(self: Box<Self>) {
         self.inner.rollback().await;
     }

@@ -88,7 +88,7 @@ pub async fn copy_rows(
     start: CopyStart,
     on_progress: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<Vec<TableDigest>, CopyError> {
-    let all = tables::all();
+    let all = tables::of_records();
     if start == CopyStart::Empty {
         ensure_empty(destination).await?;
     }
@@ -123,7 +123,7 @@ pub async fn copy_rows(
 pub async fn digest_rows(store: &dyn RowStore) -> Result<Vec<TableDigest>, StoreError> {
     let mut reading = store.begin(Mode::Read).await?;
     let mut digests = Vec::new();
-    for table in tables::all() {
+    for table in tables::of_records() {
         let mut digest = DigestInProgress::new(table);
         let mut after = None;
         loop {
@@ -232,7 +232,7 @@ async fn copy_table(
 /// # Errors
 /// [`CopyError::NotEmpty`] with the first table that has rows.
 pub async fn ensure_empty(destination: &dyn RowStore) -> Result<(), CopyError> {
-    for table in tables::all() {
+    for table in tables::of_records() {
         let is_empty = is_empty(destination, table).await;
         if !is_empty.map_err(CopyError::Destination)? {
             return Err(CopyError::NotEmpty(table.name));

@@ -1,6 +1,8 @@
 //! Predicates on rows. They are data: SQL engines render them as SQL, and the memory engine evaluates them with SQL's
 //! three-valued logic.
 
+use std::slice;
+
 use core_domain::kernel::{StoreError, TextValue, Timestamp};
 
 use crate::table::{IndexPredicate, PLATFORM, Table, Unique};
@@ -275,10 +277,31 @@ impl Filter {
     /// Returns the platform to which all matching rows belong, if the filter names one.
     #[must_use]
     pub fn platform(&self) -> Option<&str> {
-        match self {
-            Self::And(all) => all.iter().find_map(Self::platform),
-            Self::Compare(PLATFORM, Op::Eq, platform) => platform.as_text(),
+        match self.values_of(PLATFORM)? {
+            [platform] => platform.as_text(),
             _ => None,
+        }
+    }
+
+    /// Returns the values that the column can have in a matching row, if the filter lists them. The list may contain
+    /// values that no matching row has.
+    #[must_use]
+    pub fn values_of(&self, column: &str) -> Option<&[Value]> {
+        match self {
+            Self::And(all) => all.iter().find_map(|part| part.values_of(column)),
+            Self::Compare(own, Op::Eq, value) if *own == column => Some(slice::from_ref(value)),
+            Self::In(own, values) if *own == column => Some(values),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the column is NULL in every matching row, as far as the filter shows.
+    #[must_use]
+    pub fn requires_null(&self, column: &str) -> bool {
+        match self {
+            Self::And(all) => all.iter().any(|part| part.requires_null(column)),
+            Self::IsNull(own) => *own == column,
+            _ => false,
         }
     }
 

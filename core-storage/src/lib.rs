@@ -94,6 +94,7 @@
 mod api_key_join;
 mod back_off;
 mod canonical;
+pub mod cells;
 mod checked_tx;
 pub mod codec;
 #[cfg(feature = "conformance")]
@@ -138,7 +139,7 @@ pub use filter::{Filter, IntoValue, Op, prefix_end};
 pub use join::{Join, On, VisitJoined};
 pub use page::DEFAULT_PAGE_BYTES;
 pub use query::{Order, Select};
-pub use row_store::{Replacement, RowStore, RowTx};
+pub use row_store::{PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
 pub use table::{
     ArchiveBound, Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION,
 };

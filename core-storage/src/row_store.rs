@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::iter;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
@@ -37,6 +38,47 @@ pub trait RowStore: Send + Sync + std::fmt::Debug {
     fn pools(&self) -> Vec<PoolState> {
         Vec::new()
     }
+
+    /// Returns whether a write unit waits, when it is opened, until the write unit before it has ended. Default: `false`.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
+    /// Returns the [prepared](RowTx::prepare) units whose names start with this prefix, from all processes.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if the engine cannot prepare units, or is configured not to. This is the default.
+    async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
+        let _ = prefix;
+        Err(cannot_prepare())
+    }
+
+    /// Ends the prepared unit with this name. Does nothing if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if the engine cannot prepare units.
+    async fn end_prepared(&self, name: &str, end: UnitEnd) -> Result<(), StoreError> {
+        let _ = (name, end);
+        Err(cannot_prepare())
+    }
+}
+
+/// How a prepared unit of work ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitEnd {
+    /// Its changes become visible.
+    Commit,
+    /// Its changes are undone.
+    Rollback,
+}
+
+/// A unit of work that is [prepared](RowTx::prepare) and has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedUnit {
+    /// The name of the unit.
+    pub name: String,
+    /// The time since it was prepared.
+    pub age: Duration,
 }
 
 /// A row and its replacement. Both are complete, with key and version.
@@ -238,24 +280,7 @@ pub trait RowTx: Send {
         joins: &'static [Join],
         visit: VisitJoined<'_>,
     ) -> Result<(), StoreError> {
-        let tables: Vec<_> = iter::once(select.table)
-            .chain(joins.iter().map(|join| join.table))
-            .collect();
-        for row in copies(self, select).await? {
-            let mut rows: Vec<Option<Row>> = vec![Some(row)];
-            for join in joins {
-                let joined = match join.filter(&tables, &rows) {
-                    Some(filter) => {
-                        let select = Select::of(join.table).filter(filter).limit(1);
-                        copies(self, &select).await?.pop()
-                    }
-                    None => None,
-                };
-                rows.push(joined);
-            }
-            visit(&join::as_refs(&rows))?;
-        }
-        Ok(())
+        join_row_by_row(self, select, joins, visit).await
     }
 
     /// Like [`RowTx::select`]. An engine with row locks also locks the rows, and skips those that another unit has
@@ -338,8 +363,25 @@ pub trait RowTx: Send {
     /// [`StoreError::CommitUnknown`] if the reply was lost; the changes may or may not be committed.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 
+    /// Makes all changes durable, but not visible, and ends this handle. The changes and their locks survive a restart of
+    /// the engine. [`RowStore::end_prepared`] decides them. This is the first phase of a commit in several stores. The
+    /// name is unique, and has at most 100 characters of `[a-z0-9:-]`.
+    ///
+    /// # Errors
+    /// Those of [`RowTx::commit`]. [`StoreError::Backend`] if the engine cannot prepare units, which is the default.
+    async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {
+        let _ = name;
+        self.rollback().await;
+        Err(cannot_prepare())
+    }
+
     /// Undoes all changes.
     async fn rollback(self: Box<Self>);
+}
+
+/// Returns the error of an engine that cannot prepare units of work.
+pub(crate) fn cannot_prepare() -> StoreError {
+    StoreError::backend("this store cannot prepare a unit of work")
 }
 
 /// Returns the error of an engine on which the host program cannot run statements.
@@ -387,7 +429,37 @@ async fn insert_free<T: RowTx + ?Sized>(
     Ok(inserted)
 }
 
-async fn copies<T: RowTx + ?Sized>(tx: &mut T, select: &Select) -> Result<Vec<Row>, StoreError> {
+/// Implements [`RowTx::select_joined`] with a read for each joined row.
+pub(crate) async fn join_row_by_row<T: RowTx + ?Sized>(
+    tx: &mut T,
+    select: &Select,
+    joins: &'static [Join],
+    visit: VisitJoined<'_>,
+) -> Result<(), StoreError> {
+    let tables: Vec<_> = iter::once(select.table)
+        .chain(joins.iter().map(|join| join.table))
+        .collect();
+    for row in copies(tx, select).await? {
+        let mut rows: Vec<Option<Row>> = vec![Some(row)];
+        for join in joins {
+            let joined = match join.filter(&tables, &rows) {
+                Some(filter) => {
+                    let select = Select::of(join.table).filter(filter).limit(1);
+                    copies(tx, &select).await?.pop()
+                }
+                None => None,
+            };
+            rows.push(joined);
+        }
+        visit(&join::as_refs(&rows))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn copies<T: RowTx + ?Sized>(
+    tx: &mut T,
+    select: &Select,
+) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     let mut visit = |row: &dyn ReadRow| {
         rows.push(select.table.copy_row(row)?);

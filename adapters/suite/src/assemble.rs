@@ -313,6 +313,8 @@ pub(crate) fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) 
         postgres: builder.settings.postgres.clone(),
         replica_url: builder.replica_url.clone(),
         migrations: builder.settings.migrations.options(),
+        cells: builder.cells.clone(),
+        entropy: Arc::clone(&builder.entropy),
     }
 }
 
@@ -455,6 +457,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     if let Some(contradiction) = contradictions.find(|contradiction| contradiction.is_fatal) {
         return Err(contradiction.into());
     }
+    builder.cells.check()?;
     service_key(builder)?;
     remote_services::check(builder)?;
     gateway_config(builder).check()?;

@@ -11,6 +11,7 @@ use core_domain::port::{
 };
 use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
+use crate::cells::Cells;
 use crate::open::{PostgresUrls, StoreChoice};
 use crate::relay::LogOutlet;
 use crate::secret::{InstallationSecret, MasterKey};
@@ -25,6 +26,8 @@ pub struct SuiteBuilder {
     pub(crate) replaced_stores: Vec<StoreChoice>,
     /// The URL of standbys for lists that may be stale; `None` if all lists read the primary.
     pub(crate) replica_url: Option<Secret>,
+    /// The cells beside the store, which is home.
+    pub(crate) cells: Cells,
     pub(crate) data_folder: Option<PathBuf>,
     /// `None` uses the system's clock, and on Postgres the database's clock inside units of work.
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -85,6 +88,7 @@ impl Default for SuiteBuilder {
     fn default() -> Self {
         Self {
             store: StoreChoice::Memory,
+            cells: Cells::default(),
             replaced_stores: Vec::new(),
             replica_url: None,
             data_folder: None,
@@ -188,6 +192,15 @@ impl SuiteBuilder {
     #[must_use]
     pub fn postgres_replica(mut self, url: impl Into<String>) -> Self {
         self.replica_url = Some(Secret::new(url));
+        self
+    }
+
+    /// Spreads the platforms over several Postgres databases (feature `postgres`). The store of
+    /// [`SuiteBuilder::postgres`] or [`SuiteBuilder::pooled_postgres`] is the home cell, which has everything that belongs
+    /// to several platforms. See the [guide](crate::guide::operations) for when and how.
+    #[must_use]
+    pub fn cells(mut self, cells: Cells) -> Self {
+        self.cells = cells;
         self
     }
 

@@ -152,6 +152,11 @@ fn store(builder: &SuiteBuilder, found: &mut Contradictions) {
         "postgres.root_certificates",
         || "has no effect: the pool of the host program has its own certificates".to_owned(),
     );
+    found.refuse(
+        !builder.cells.is_empty() && !matches!(store, StoreChoice::Postgres(_)),
+        "cells",
+        || "need a Postgres database as the store, which is the home cell".to_owned(),
+    );
     let (pool, defaults) = (&builder.settings.pool, PoolOptions::default());
     found.warn(
         builder.replica_url.is_some() && !matches!(store, StoreChoice::Postgres(_)),

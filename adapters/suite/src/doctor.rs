@@ -63,6 +63,14 @@ impl Finding {
         Self::new(subject, Severity::Failure, text)
     }
 
+    /// Names the cell that the finding is about.
+    fn of_cell(self, cell: &str) -> Self {
+        Self {
+            text: format!("of cell {cell}: {}", self.text),
+            ..self
+        }
+    }
+
     fn new(subject: &'static str, severity: Severity, text: impl Into<String>) -> Self {
         Self {
             subject,
@@ -119,7 +127,14 @@ impl SuiteBuilder {
     /// same settings may be running. Nothing is changed, except that a test object is written to a bucket and removed.
     pub async fn diagnose(&self) -> Vec<Finding> {
         let mut found = vec![self.settings_finding()];
-        found.extend(self.database_findings().await);
+        for (cell, database) in self.databases() {
+            let findings = Box::pin(database.database_findings()).await;
+            match self.cells.is_empty() {
+                true => found.extend(findings),
+                false => found.extend(findings.into_iter().map(|finding| finding.of_cell(&cell))),
+            }
+        }
+        found.extend(self.cell_finding().await);
         if let Some(folder) = &self.data_folder {
             found.extend(folder_findings(folder));
         }
@@ -172,6 +187,20 @@ impl SuiteBuilder {
             }
             Err(error) => vec![self.unopened_database(options, error).await],
         }
+    }
+
+    /// Opens all cells together, which shows whether they can commit together. Returns `None` without cells.
+    async fn cell_finding(&self) -> Option<Finding> {
+        if self.cells.is_empty() {
+            return None;
+        }
+        let secret = InstallationSecret::generate(self.entropy.as_ref());
+        let options = open_options(self, &secret);
+        let opened = Box::pin(self.store.clone().open_read_only(options)).await;
+        Some(match opened {
+            Ok(_) => Finding::fine("cells", "can commit together"),
+            Err(error) => Finding::failure("cells", Cause::new(error).to_string()),
+        })
     }
 
     /// Explains why the database could not be opened. A new database is not a failure.

@@ -70,6 +70,7 @@ mod billing_options;
 mod billing_ticker;
 mod blobs;
 mod builder;
+mod cells;
 mod client_address;
 mod clock;
 mod contradictions;
@@ -131,6 +132,7 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use billing_options::BillingOptions;
 pub use builder::SuiteBuilder;
+pub use cells::{CellOptions, Cells};
 pub use clock::SystemClock;
 pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use core_storage::cells::HOME_NAME;
 use core_storage::sql::migrations::MigrationOptions;
 
 use crate::assemble::open_options;
+use crate::cells::{CellOptions, Cells};
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
 
@@ -14,7 +16,30 @@ pub use core_storage::sql::migrations::{
 };
 
 impl SuiteBuilder {
-    /// Returns the migrations that have not run on the database, which is only read. Servers may be using it.
+    /// Returns a builder for each database, with the name of its cell: the home cell first. Each cell has migrations of its
+    /// own.
+    #[must_use]
+    pub fn databases(&self) -> Vec<(String, Self)> {
+        let home = Self {
+            cells: Cells::default(),
+            ..self.clone()
+        };
+        let cell = |cell: &CellOptions| {
+            let database = Self {
+                store: cell.store(),
+                ..home.clone()
+            };
+            (cell.name.clone(), database)
+        };
+        let cells = self.cells.others.iter().map(cell);
+        [(HOME_NAME.to_owned(), home.clone())]
+            .into_iter()
+            .chain(cells)
+            .collect()
+    }
+
+    /// Returns the migrations that have not run on the database, which is only read. Servers may be using it. Cells are
+    /// planned one by one, see [`Self::databases`].
     ///
     /// # Errors
     /// [`SuiteError`] if a setting is invalid, if the database cannot be read, or if it belongs to a later release that

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Clock, ProcessName, Secret, duration_text};
+use core_domain::kernel::{Clock, Entropy, ProcessName, Secret, duration_text};
 use core_domain::port::{Notices, Store};
-#[cfg(feature = "sqlite")]
 use core_storage::RowStore;
 use core_storage::sql::migration_plan::MigrationPlan;
 use core_storage::sql::migrations::MigrationOptions;
 use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{self, Cells};
 use crate::worker::WorkerWake;
 use crate::{SuiteError, SystemClock};
 
@@ -144,6 +144,10 @@ pub(crate) struct OpenOptions {
     )]
     pub(crate) replica_url: Option<Secret>,
     pub(crate) migrations: MigrationOptions,
+    /// The cells beside the database that was chosen, which is home.
+    pub(crate) cells: Cells,
+    /// The source of the names that cells need.
+    pub(crate) entropy: Arc<dyn Entropy>,
 }
 
 impl OpenOptions {
@@ -151,6 +155,17 @@ impl OpenOptions {
         let clock = self.clock.clone();
         clock.unwrap_or_else(|| Arc::new(SystemClock))
     }
+}
+
+/// What a database is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Units of work, through the pooler if there is one.
+    Units,
+    /// Long units of work, at the direct address.
+    Direct,
+    /// Reading, while another process may use the database.
+    ReadOnly,
 }
 
 /// The addresses of a Postgres database. They may contain a password.
@@ -255,6 +270,9 @@ impl StoreChoice {
 
     /// Opens the store. Postgres uses the database's clock unless a clock is set.
     pub(crate) async fn open(self, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
+        if !options.cells.is_empty() {
+            return cells::open(self, options, Access::Units).await;
+        }
         match self {
             Self::Memory => {
                 let rows = memory::rows(options.clock_or_system());
@@ -269,49 +287,32 @@ impl StoreChoice {
         }
     }
 
-    /// Opens the rows of the store, on Postgres at its direct address. Returns `None` for a store of the host program.
-    #[cfg(feature = "sqlite")]
+    /// Opens the rows of the store, and of its cells. Returns `None` for a store of the host program.
     pub(crate) async fn open_rows(
         self,
         options: OpenOptions,
+        access: Access,
+    ) -> Result<Option<Arc<dyn RowStore>>, SuiteError> {
+        if options.cells.is_empty() {
+            return self.rows_of_database(options, access).await;
+        }
+        Ok(Some(cells::rows(self, options, access).await?))
+    }
+
+    /// Opens the rows of this database alone. Returns `None` for a store of the host program.
+    pub(crate) async fn rows_of_database(
+        self,
+        options: OpenOptions,
+        access: Access,
     ) -> Result<Option<Arc<dyn RowStore>>, SuiteError> {
         Ok(Some(match self {
             Self::Memory => memory::rows(options.clock_or_system()),
-            Self::Sqlite(path) => {
-                core_storage::sqlite::rows(sqlite_config(path, options), &[]).await?
-            }
-            #[cfg(feature = "postgres")]
-            Self::Postgres(urls) => {
-                let config = postgres_config(urls, options).into_direct();
-                core_storage::postgres::rows(config, &[]).await?
-            }
-            #[cfg(not(feature = "postgres"))]
-            Self::Postgres(_) => return Err(SuiteError::FeatureMissing("postgres")),
+            Self::Sqlite(path) => sqlite_rows(path, options, access).await?,
+            Self::Postgres(urls) => postgres_rows(urls, options, access).await?,
             #[cfg(feature = "sqlx")]
             Self::Sqlx(pool) => core_sqlx::rows(sqlx_config(pool, options), &[]).await?,
             Self::Custom(_) => return Ok(None),
         }))
-    }
-
-    /// Opens the rows of the store for reading, as in [`Self::open_read_only`]. Returns `None` for a store of the host
-    /// program.
-    #[cfg(feature = "sqlite")]
-    pub(crate) async fn open_rows_read_only(
-        self,
-        options: OpenOptions,
-    ) -> Result<Option<Arc<dyn RowStore>>, SuiteError> {
-        match self {
-            Self::Sqlite(path) => {
-                let config = sqlite_config(path, options);
-                Ok(Some(core_storage::sqlite::rows_read_only(config).await?))
-            }
-            #[cfg(feature = "postgres")]
-            Self::Postgres(urls) => {
-                let config = postgres_config(urls, options);
-                Ok(Some(core_storage::postgres::rows_read_only(config).await?))
-            }
-            other => other.open_rows(options).await,
-        }
     }
 
     /// Returns the migrations that have not run on the database.
@@ -366,6 +367,9 @@ impl StoreChoice {
         self,
         options: OpenOptions,
     ) -> Result<Arc<dyn Store>, SuiteError> {
+        if !options.cells.is_empty() {
+            return cells::open(self, options, Access::ReadOnly).await;
+        }
         match self {
             Self::Sqlite(path) => sqlite_read_only(path, options).await,
             Self::Postgres(urls) => postgres_read_only(urls, options).await,
@@ -384,6 +388,28 @@ fn sqlite_config(path: PathBuf, options: OpenOptions) -> core_storage::sqlite::S
     config.page_bytes = options.pool.page_bytes;
     config.migrations = options.migrations;
     config
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite_rows(
+    path: PathBuf,
+    options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    let config = sqlite_config(path, options);
+    Ok(match access {
+        Access::Units | Access::Direct => core_storage::sqlite::rows(config, &[]).await?,
+        Access::ReadOnly => core_storage::sqlite::rows_read_only(config).await?,
+    })
+}
+
+#[cfg(not(feature = "sqlite"))]
+async fn sqlite_rows(
+    _: PathBuf,
+    _: OpenOptions,
+    _: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    Err(SuiteError::FeatureMissing("sqlite"))
 }
 
 #[cfg(feature = "sqlite")]
@@ -503,6 +529,29 @@ fn postgres_notices(
 #[cfg(feature = "postgres")]
 async fn postgres(urls: PostgresUrls, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
     Ok(core_storage::postgres::open(postgres_config(urls, options)).await?)
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres_rows(
+    urls: PostgresUrls,
+    options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    let config = postgres_config(urls, options);
+    Ok(match access {
+        Access::Units => core_storage::postgres::rows(config, &[]).await?,
+        Access::Direct => core_storage::postgres::rows(config.into_direct(), &[]).await?,
+        Access::ReadOnly => core_storage::postgres::rows_read_only(config).await?,
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres_rows(
+    _: PostgresUrls,
+    _: OpenOptions,
+    _: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    Err(SuiteError::FeatureMissing("postgres"))
 }
 
 #[cfg(not(feature = "postgres"))]

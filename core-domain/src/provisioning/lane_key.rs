@@ -50,6 +50,14 @@ impl LaneKey {
         self.0.strip_prefix("platform:").and_then(PlatformId::parse)
     }
 
+    /// Returns the platform of a main lane or of a lane for hostnames; `None` for any other lane.
+    #[must_use]
+    pub fn owner(&self) -> Option<PlatformId> {
+        let hostnames = self.0.strip_prefix("hostnames:");
+        self.platform_id()
+            .or_else(|| hostnames.and_then(PlatformId::parse))
+    }
+
     /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

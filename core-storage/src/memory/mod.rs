@@ -19,6 +19,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
@@ -30,7 +31,7 @@ use crate::cursor::CursorKey;
 use crate::filter::Filter;
 use crate::join::{self, Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowStore, RowTx};
+use crate::row_store::{PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
 use crate::table::{Table, VERSION};
 use crate::unit::RecordStore;
 use crate::value::{Row, Value, Visit};
@@ -67,7 +68,16 @@ pub struct MemoryRows {
     state: Arc<Mutex<State>>,
     /// Locked by the one write unit that is open.
     writer: Arc<tokio::sync::Mutex<()>>,
+    /// The prepared units by name. Such a unit keeps its turn to write.
+    prepared: Arc<Mutex<BTreeMap<String, Prepared>>>,
     clock: Arc<dyn Clock>,
+}
+
+/// A prepared unit, and the time at which it was prepared.
+#[derive(Debug)]
+struct Prepared {
+    unit: Box<MemoryTx>,
+    since: Instant,
 }
 
 impl MemoryRows {
@@ -77,6 +87,7 @@ impl MemoryRows {
         Arc::new(Self {
             state: Arc::default(),
             writer: Arc::default(),
+            prepared: Arc::default(),
             clock,
         })
     }
@@ -89,6 +100,7 @@ impl MemoryRows {
         Arc::new(Self {
             state: Arc::new(Mutex::new(State::of(tables))),
             writer: Arc::default(),
+            prepared: Arc::default(),
             clock: Arc::clone(&self.clock),
         })
     }
@@ -104,12 +116,39 @@ impl RowStore for MemoryRows {
             },
             Mode::Auto | Mode::Read => View::Snapshot(lock(&self.state).snapshot()),
         };
-        let now = self.clock.now();
-        Ok(CheckedTx::wrap(Box::new(MemoryTx { view, now }), mode))
+        let unit = MemoryTx {
+            view,
+            now: self.clock.now(),
+            prepared: Arc::clone(&self.prepared),
+        };
+        Ok(CheckedTx::wrap(Box::new(unit), mode))
+    }
+
+    fn has_one_writer(&self) -> bool {
+        true
+    }
+
+    async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
+        let prepared = lock(&self.prepared);
+        let found = prepared.iter().filter(|(name, _)| name.starts_with(prefix));
+        let unit = |(name, prepared): (&String, &Prepared)| PreparedUnit {
+            name: name.clone(),
+            age: prepared.since.elapsed(),
+        };
+        Ok(found.map(unit).collect())
+    }
+
+    async fn end_prepared(&self, name: &str, end: UnitEnd) -> Result<(), StoreError> {
+        let prepared = lock(&self.prepared).remove(name);
+        match (prepared, end) {
+            (Some(Prepared { unit, .. }), UnitEnd::Commit) => unit.commit().await,
+            // Dropping a unit undoes its changes.
+            _ => Ok(()),
+        }
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -125,6 +164,14 @@ enum View {
 struct MemoryTx {
     view: View,
     now: Timestamp,
+    /// The prepared units of the engine.
+    prepared: Arc<Mutex<BTreeMap<String, Prepared>>>,
+}
+
+impl std::fmt::Debug for MemoryTx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryTx").finish_non_exhaustive()
+    }
 }
 
 impl Drop for MemoryTx {
@@ -344,6 +391,16 @@ impl RowTx for MemoryTx {
         if let View::Writer { state, .. } = &self.view {
             lock(state).commit();
         }
+        Ok(())
+    }
+
+    async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {
+        let prepared = Arc::clone(&self.prepared);
+        let unit = Prepared {
+            unit: self,
+            since: Instant::now(),
+        };
+        lock(&prepared).insert(name.to_owned(), unit);
         Ok(())
     }
 

@@ -28,6 +28,7 @@ mod openings;
 mod options;
 mod pool;
 mod position;
+mod prepared;
 mod replica;
 mod schema;
 mod servers;
@@ -43,7 +44,7 @@ use core_domain::port::{Mode, PoolState, Store};
 
 use crate::checked_tx::CheckedTx;
 use crate::read_only::ensure_read;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{PreparedUnit, RowStore, RowTx, UnitEnd};
 use crate::sql::migration_plan::MigrationPlan;
 use crate::sql::{Dialect, SqlTx, StatementCache};
 use crate::table::Table;
@@ -181,6 +182,14 @@ impl RowStore for PostgresRows {
     async fn begin_stale(&self) -> Option<Box<dyn RowTx>> {
         let unit = self.replica.as_ref()?.begin().await?;
         Some(self.wrap(unit, Mode::Read))
+    }
+
+    async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
+        prepared::units(&self.pool, prefix).await
+    }
+
+    async fn end_prepared(&self, name: &str, end: UnitEnd) -> Result<(), StoreError> {
+        prepared::end(&self.pool, name, end).await
     }
 
     fn pools(&self) -> Vec<PoolState> {

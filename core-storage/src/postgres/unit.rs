@@ -7,6 +7,7 @@ use core_domain::port::Mode;
 
 use super::pool::{Lease, Pool, Work};
 use super::position::Position;
+use super::prepared::quote_literal;
 use crate::sql::postgres::RunError;
 use crate::sql::{Executor, Statement};
 use crate::value::Visit;
@@ -240,6 +241,16 @@ impl Executor for PostgresTx {
         let connection = self.lease.connection()?;
         let outcome = connection.execute_and_commit(statement).await;
         self.finish_commit(outcome)
+    }
+
+    async fn prepare(mut self, name: &str) -> Result<(), StoreError> {
+        self.open().await?;
+        self.lease.work = Work::Commit;
+        let prepare = format!("PREPARE TRANSACTION {}", quote_literal(name));
+        let outcome = self.lease.connection()?.batch(&prepare).await;
+        // Nothing is decided yet, so a lost reply is not an unknown commit.
+        self.state = State::NoTransaction;
+        self.finish_statement(outcome)
     }
 
     async fn rollback(mut self) {

@@ -4,7 +4,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::HostStatements;
 
 use super::statement::Statement;
-use crate::row_store::no_connection;
+use crate::row_store::{cannot_prepare, no_connection};
 use crate::table::Table;
 use crate::value::Visit;
 
@@ -87,6 +87,22 @@ pub trait Executor: Send {
                     Err(error)
                 }
             }
+        }
+    }
+
+    /// Prepares the transaction, see [`crate::RowTx::prepare`]. An executor for a database that cannot do so keeps the
+    /// default implementation.
+    ///
+    /// # Errors
+    /// Those of [`Executor::commit`]; [`StoreError::Backend`] if the database cannot prepare transactions.
+    fn prepare(self, name: &str) -> impl Future<Output = Result<(), StoreError>> + Send
+    where
+        Self: Sized,
+    {
+        let _ = name;
+        async {
+            self.rollback().await;
+            Err(cannot_prepare())
         }
     }
 

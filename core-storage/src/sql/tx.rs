@@ -413,6 +413,16 @@ impl<E: Executor> RowTx for SqlTx<E> {
         self.flush_and_commit().await
     }
 
+    async fn prepare(mut self: Box<Self>, name: &str) -> Result<(), StoreError> {
+        match self.flush().await {
+            Ok(()) => self.executor.prepare(name).await,
+            Err(error) => {
+                self.executor.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
     async fn rollback(self: Box<Self>) {
         self.executor.rollback().await;
     }

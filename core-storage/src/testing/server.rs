@@ -117,7 +117,9 @@ fn serve(name: &str, settings: &[&str]) -> Result<String, String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     let port = listener.local_addr().map_err(|e| e.to_string())?.port();
     drop(listener);
-    let mut options = format!("-h 127.0.0.1 -p {port} -k '' -c fsync=off -c max_connections=200");
+    let mut options = format!(
+        "-h 127.0.0.1 -p {port} -k '' -c fsync=off -c max_connections=200 -c max_prepared_transactions=64"
+    );
     for setting in settings {
         options.push_str(" -c ");
         options.push_str(setting);

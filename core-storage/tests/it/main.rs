@@ -7,6 +7,8 @@
 )]
 
 mod back_off;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod cells;
 #[cfg(feature = "sqlite")]
 mod compatible_migrations;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]

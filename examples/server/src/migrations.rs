@@ -27,9 +27,16 @@ pub(crate) enum Error {
     reason = "the plan is the output of this command"
 )]
 pub(crate) fn plan(config: &Config, with_sql: bool) -> Result<(), Error> {
-    let builder = stored_records(config)?;
-    let plan = runtime()?.block_on(builder.plan_migrations())?;
-    print!("{}", describe(&plan, with_sql));
+    let runtime = runtime()?;
+    let databases = stored_records(config)?.databases();
+    let has_cells = databases.len() > 1;
+    for (cell, database) in databases {
+        let plan = runtime.block_on(database.plan_migrations())?;
+        if has_cells {
+            println!("cell {cell}:");
+        }
+        print!("{}", describe(&plan, with_sql));
+    }
     Ok(())
 }
 
@@ -39,13 +46,15 @@ pub(crate) fn plan(config: &Config, with_sql: bool) -> Result<(), Error> {
     reason = "the result is the output of this command"
 )]
 pub(crate) fn apply(config: &Config, all_servers_stopped: bool) -> Result<(), Error> {
-    let builder = stored_records(config)?;
+    let runtime = runtime()?;
     let is_sqlite = matches!(config.database, Database::Sqlite(_));
-    let applied = builder.apply_migrations(all_servers_stopped, report);
-    runtime()?.block_on(applied).map_err(|error| match error {
-        SuiteError::Store(_) if is_sqlite => Error::InUse(error),
-        error => Error::Suite(error),
-    })?;
+    for (_, database) in stored_records(config)?.databases() {
+        let applied = database.apply_migrations(all_servers_stopped, report);
+        runtime.block_on(applied).map_err(|error| match error {
+            SuiteError::Store(_) if is_sqlite => Error::InUse(error),
+            error => Error::Suite(error),
+        })?;
+    }
     println!("all migrations of release {} have run", Release::current());
     Ok(())
 }

@@ -173,7 +173,7 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
         .trusted_proxies(options.trusted_proxies.clone())
         .allowed_origins(options.allowed_origins.clone())
         .local_latency(Duration::from_millis(options.local_latency_ms));
-    builder = with_database(builder, &config.database);
+    builder = with_database(builder, &config.database).cells(config.cells.clone());
     if let Some(workerd) = &config.workerd {
         builder = builder.workerd(workerd.clone());
         if let Some(command) = workers::command(config) {

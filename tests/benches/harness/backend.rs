@@ -70,6 +70,9 @@ fn database() -> TestDatabase {
     runtime.block_on(core_storage::testing::postgres())
 }
 
+/// Why a benchmark stops.
+const NO_CELLS: &str = "the benchmarks do not measure cells";
+
 impl Location {
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -87,6 +90,7 @@ impl Location {
             Backend::Sqlite => builder.sqlite(self.file()),
             Backend::Postgres => builder.postgres(&self.url),
             Backend::Sqlx => builder.sqlx(self.sqlx_pool()),
+            Backend::Cells => panic!("{NO_CELLS}"),
         }
     }
 
@@ -102,7 +106,7 @@ impl Location {
     /// Returns the hints that wake workers on other nodes; `None` if the store cannot have other nodes.
     pub(crate) fn hints(&self) -> Option<Arc<dyn JobHints>> {
         match self.backend {
-            Backend::Memory | Backend::Sqlite => None,
+            Backend::Memory | Backend::Sqlite | Backend::Cells => None,
             Backend::Postgres => {
                 let config = postgres::PostgresConfig::new(&self.url, KEY);
                 Some(Arc::new(postgres::Hints::open(&config, CHANNEL).unwrap()))
@@ -139,6 +143,7 @@ impl Location {
                 let config = SqlxConfig::new(self.sqlx_pool(), KEY);
                 core_sqlx::open(config).await.unwrap()
             }
+            Backend::Cells => panic!("{NO_CELLS}"),
         }
     }
 }

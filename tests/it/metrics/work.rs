@@ -149,7 +149,7 @@ async fn the_backlog_shows_jobs_that_no_worker_claims() {
     for backend in Backend::ALL {
         // Where units of work run at the same time, a claim that has begun does not see the hold. Such stores allow a
         // process without slots.
-        let is_shared = matches!(backend, Backend::Postgres | Backend::Sqlx);
+        let is_shared = !matches!(backend, Backend::Memory | Backend::Sqlite);
         let change = |builder: SuiteBuilder| match is_shared {
             true => builder.worker_slots(0),
             false => builder,
@@ -227,6 +227,7 @@ async fn units_of_work_and_connections_are_measured_on_every_store() {
         (Backend::Sqlite, &["sqlite-readers", "sqlite-writer"]),
         (Backend::Postgres, &["postgres"]),
         (Backend::Sqlx, &["sqlx"]),
+        (Backend::Cells, &["a-postgres", "b-postgres", "postgres"]),
     ] {
         let (_fresh, suite) = suite(backend, |builder| builder).await;
         let metrics = suite.metrics();

@@ -65,7 +65,7 @@ macro_rules! on_every_store {
     ($world:ident: $($test:ident),+ $(,)?) => {$(
         core_testkit::on_backends! {
             crate::world::$world: $test,
-            on_memory Memory, on_sqlite Sqlite, on_postgres Postgres, on_sqlx Sqlx
+            on_memory Memory, on_sqlite Sqlite, on_postgres Postgres, on_sqlx Sqlx, on_cells Cells
         }
     )+};
 }

@@ -4,7 +4,7 @@ use core_cloudflare_fake::FakeCloudflare;
 use core_domain::kernel::Secret;
 use core_http::kernel::testing::Answer;
 use core_storage::testing::TestDatabase;
-use core_suite::{CloudflareAccount, Suite, SuiteBuilder};
+use core_suite::{CellOptions, Cells, CloudflareAccount, Suite, SuiteBuilder};
 use core_testkit::sqlx_pool;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,7 +19,7 @@ const IAM: &str = "http://iam.suite.test";
 /// A builder for a suite over a fresh store, and the resources that must live as long as the suite.
 pub(crate) struct Fresh {
     pub(crate) builder: SuiteBuilder,
-    keeps: (TempDir, Option<TestDatabase>),
+    keeps: (TempDir, Vec<TestDatabase>),
 }
 
 impl Fresh {
@@ -29,26 +29,39 @@ impl Fresh {
             .data_folder(folder.path())
             .service_key(SERVICE_KEY)
             .iam_url(IAM);
-        let mut database = None;
+        let mut databases = Vec::new();
         let builder = match backend {
             Backend::Memory => builder.in_memory(),
             Backend::Sqlite => builder.sqlite(folder.path().join("core.sqlite")),
             Backend::Postgres => {
-                let fresh = core_storage::testing::postgres().await;
-                let url = fresh.url.clone();
-                database = Some(fresh);
-                builder.postgres(url)
+                databases.push(core_storage::testing::postgres().await);
+                builder.postgres(&databases[0].url)
             }
             Backend::Sqlx => {
-                let fresh = core_storage::testing::postgres().await;
-                let pool = sqlx_pool(&fresh.url);
-                database = Some(fresh);
-                builder.sqlx(pool)
+                databases.push(core_storage::testing::postgres().await);
+                builder.sqlx(sqlx_pool(&databases[0].url))
+            }
+            Backend::Cells => {
+                for _ in 0..3 {
+                    databases.push(core_storage::testing::postgres().await);
+                }
+                let cell = |(name, database): (&str, &TestDatabase)| CellOptions {
+                    name: name.to_owned(),
+                    url: Secret::new(&*database.url),
+                    direct_url: None,
+                    replica_url: None,
+                    takes_new_platforms: true,
+                };
+                let others = ["a", "b"].into_iter().zip(&databases[1..]).map(cell);
+                builder.postgres(&databases[0].url).cells(Cells {
+                    home_takes_new_platforms: true,
+                    others: others.collect(),
+                })
             }
         };
         Self {
             builder,
-            keeps: (folder, database),
+            keeps: (folder, databases),
         }
     }
 
@@ -57,9 +70,9 @@ impl Fresh {
         self.keeps.0.path()
     }
 
-    /// The URL of its Postgres database.
+    /// The URL of its Postgres database; of home, if there are several.
     pub(crate) fn database_url(&self) -> &str {
-        &self.keeps.1.as_ref().unwrap().url
+        &self.keeps.1[0].url
     }
 
     pub(crate) async fn suite(&self) -> Suite {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use core_domain::port::Store;
-use core_domain::testing::ManualClock;
+use core_domain::testing::{ManualClock, SeededEntropy};
 use core_sqlx::SqlxConfig;
 use core_sqlx::sqlx::PgPool;
 use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use core_storage::cells::{CellConfig, CellRows};
 use core_storage::fault::FaultStore;
 use core_storage::memory::MemoryRows;
 use core_storage::{RecordStore, RowStore, postgres, sqlite, testing};
@@ -28,6 +29,8 @@ pub enum Backend {
     Postgres,
     /// The same, on a pool of sqlx.
     Sqlx,
+    /// Three cells in the memory of the process. The home cell takes new platforms as well.
+    Cells,
 }
 
 /// The location of the rows.
@@ -39,6 +42,8 @@ pub enum StoreLocation {
     File(PathBuf),
     /// The URL of a Postgres database.
     Database(String),
+    /// Rows in several cells in the memory of the process.
+    Cells,
 }
 
 impl StoreLocation {
@@ -48,7 +53,7 @@ impl StoreLocation {
     /// If the database cannot be changed.
     pub async fn drop_guards(&self) {
         match self {
-            Self::Process(_) => {}
+            Self::Process(_) | Self::Cells => {}
             Self::File(path) => testing::drop_sqlite_guards(path).unwrap(),
             Self::Database(url) => {
                 let database = testing::connect(url).await;
@@ -124,7 +129,13 @@ fn record_store(rows: &Arc<dyn RowStore>) -> Arc<dyn Store> {
 
 impl Backend {
     /// All kinds of stores.
-    pub const ALL: [Self; 4] = [Self::Memory, Self::Sqlite, Self::Postgres, Self::Sqlx];
+    pub const ALL: [Self; 5] = [
+        Self::Memory,
+        Self::Sqlite,
+        Self::Postgres,
+        Self::Sqlx,
+        Self::Cells,
+    ];
 
     /// Returns whether the rows are in a Postgres database.
     #[must_use]
@@ -140,6 +151,7 @@ impl Backend {
             Self::Sqlite => "SQLite",
             Self::Postgres => "Postgres",
             Self::Sqlx => "sqlx",
+            Self::Cells => "cells",
         }
     }
 
@@ -173,6 +185,16 @@ impl Backend {
                 let rows = core_sqlx::rows(config, &[]).await.unwrap();
                 let location = StoreLocation::Database(database.url.clone());
                 OpenStore::over(rows, location, database)
+            }
+            Self::Cells => {
+                let cell = |name: &str| CellConfig {
+                    name: name.to_owned(),
+                    rows: MemoryRows::new(clock.clone()),
+                    takes_new_platforms: true,
+                };
+                let cells = ["home", "a", "b"].map(cell).into();
+                let rows = CellRows::open(cells, Arc::new(SeededEntropy::new(1))).await;
+                OpenStore::over(Arc::new(rows.unwrap()), StoreLocation::Cells, ())
             }
         }
     }

@@ -90,7 +90,7 @@ impl Manifest {
     /// Returns the digests of the tables that this version has. A table that it does not know is left out, so that it is
     /// seen as a difference.
     pub(super) fn tables(&self) -> Vec<TableDigest> {
-        let all = tables::all();
+        let all = tables::of_records();
         let known = self.tables.iter().filter_map(|entry| {
             let table = all.iter().find(|table| table.name == entry.table)?;
             Some(TableDigest {

@@ -35,7 +35,8 @@ pub use self::manifest::BackupSummary;
 use self::manifest::Manifest;
 use crate::assemble::open_options;
 use crate::blobs::{UPLOADS, shared_blobs};
-use crate::open::StoreChoice;
+use crate::cells::Cells;
+use crate::open::{Access, StoreChoice};
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
 
@@ -60,8 +61,8 @@ impl SuiteBuilder {
         start: CopyStart,
         on_progress: &mut (dyn FnMut(CopyProgress) + Send),
     ) -> Result<Vec<TableDigest>, BackupError> {
-        let source = self.rows(Access::Read).await?;
-        let destination = destination.rows(Access::Write).await?;
+        let source = self.rows(Access::ReadOnly).await?;
+        let destination = destination.rows(Access::Direct).await?;
         let copied = copy_rows(source.as_ref(), destination.as_ref(), start, on_progress);
         Ok(copied.await?)
     }
@@ -79,7 +80,7 @@ impl SuiteBuilder {
         if let Some(data) = &self.data_folder {
             ensure_outside(folder, data)?;
         }
-        let source = self.rows(Access::Read).await?;
+        let source = self.rows(Access::ReadOnly).await?;
         let (data, database) = (self.data_folder.clone(), self.database_file());
         let blobs = shared_blobs(&self, folder).map_err(SuiteError::from)?;
         let (copied, copied_blobs) = (folder.join(DATA), folder.join(BLOBS));
@@ -95,7 +96,7 @@ impl SuiteBuilder {
         if let Some(blobs) = &blobs {
             blobs::back_up_all(blobs.as_ref(), &copied_blobs).await?;
         }
-        let records = self.records_at(folder).rows(Access::Write).await?;
+        let records = self.records_at(folder).rows(Access::Direct).await?;
         let start = CopyStart::Empty;
         let tables = copy_rows(source.as_ref(), records.as_ref(), start, on_progress).await?;
         drop(records);
@@ -127,7 +128,7 @@ impl SuiteBuilder {
         on_progress: &mut (dyn FnMut(CopyProgress) + Send),
     ) -> Result<BackupSummary, BackupError> {
         let manifest = Manifest::read(folder)?;
-        let source = self.records_at(folder).rows(Access::Read).await?;
+        let source = self.records_at(folder).rows(Access::ReadOnly).await?;
         if digest_rows(source.as_ref()).await? != manifest.tables() {
             return Err(BackupError::Damaged(RECORDS.to_owned()));
         }
@@ -135,7 +136,7 @@ impl SuiteBuilder {
         if let Some(data) = &self.data_folder {
             files::create_private(data)?;
         }
-        let destination = self.rows(Access::Write).await?;
+        let destination = self.rows(Access::Direct).await?;
         if start == CopyStart::Empty {
             ensure_empty(destination.as_ref()).await?;
         }
@@ -198,6 +199,8 @@ impl SuiteBuilder {
     fn records_at(&self, folder: &Path) -> Self {
         Self {
             store: StoreChoice::Sqlite(folder.join(RECORDS)),
+            // A backup of an installation with cells has all records in one file.
+            cells: Cells::default(),
             ..self.clone()
         }
     }
@@ -214,20 +217,9 @@ impl SuiteBuilder {
         // Cursors do not leave this process, so any key will do.
         let secret = InstallationSecret::generate(self.entropy.as_ref());
         let options = open_options(self, &secret);
-        let rows = match access {
-            Access::Read => self.store.clone().open_rows_read_only(options).await?,
-            Access::Write => self.store.clone().open_rows(options).await?,
-        };
+        let rows = self.store.clone().open_rows(options, access).await?;
         rows.ok_or(BackupError::CustomStore)
     }
-}
-
-/// What a database is opened for.
-#[derive(Clone, Copy, Debug)]
-enum Access {
-    /// Other processes may use the database at the same time.
-    Read,
-    Write,
 }
 
 /// Creates a folder that only its owner can read, or checks that it is empty.

@@ -57,7 +57,8 @@ impl Store for ExchangeableStore {
 macro_rules! on_every_store {
     ($($test:ident),+ $(,)?) => {$(
         core_testkit::on_backends! {
-            crate::world::World: $test, on_memory Memory, on_sqlite Sqlite, on_postgres Postgres
+            crate::world::World: $test,
+            on_memory Memory, on_sqlite Sqlite, on_postgres Postgres, on_cells Cells
         }
     )+};
 }

@@ -1,6 +1,7 @@
 //! The server's configuration. Flags override environment variables, which override the TOML file, which overrides the
 //! defaults. Unknown keys are refused.
 
+mod cells;
 mod cloudflare;
 mod contradictions;
 mod error;
@@ -14,7 +15,9 @@ mod traces;
 mod values;
 
 use clap::ArgMatches;
-use core_suite::{CloudflareAccount, MailOptions, OtlpConfig, ServiceKey, StripeAccount, Workerd};
+use core_suite::{
+    Cells, CloudflareAccount, MailOptions, OtlpConfig, ServiceKey, StripeAccount, Workerd,
+};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
@@ -34,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) options: Options,
     /// The database that stores the records.
     pub(crate) database: Database,
+    /// The databases of other cells; empty if one database has all records.
+    pub(crate) cells: Cells,
     /// The installation's secret; `None` means the secret stored in the data folder.
     pub(crate) secret: Option<[u8; 32]>,
     /// The key that encrypts stored secrets; `None` means a key derived from the installation's secret.
@@ -170,8 +175,10 @@ impl Config {
         }
         let secret = options.secret.as_deref();
         let at_rest = options.master_key.as_deref();
+        let database = database(&options)?;
         Ok(Self {
-            database: database(&options)?,
+            cells: cells::cells(&options, &database)?,
+            database,
             secret: secret.map(thirty_two_bytes).transpose()?,
             master_key: at_rest.map(master_key).transpose()?,
             bucket,

@@ -196,6 +196,11 @@ pub(crate) struct Options {
     /// A file that contains the URL of the standbys.
     #[arg(long, env = "DATABASE_REPLICA_URL_FILE", global = true)]
     pub(crate) database_replica_url_file: Option<PathBuf>,
+    /// A TOML file that names further Postgres databases, the cells, over which platforms are spread. All processes of the
+    /// installation have the same file. The database URL is that of the home cell [default: none, one database has all
+    /// records].
+    #[arg(long, env = "CORE_CELLS", global = true, value_name = "FILE")]
+    pub(crate) cells: Option<PathBuf>,
     /// The Redis server through which several nodes share rate limits and notices: `redis://user:password@host:6379/0`, or
     /// `rediss://` for TLS [default: none, each node counts in its memory].
     #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true)]

@@ -549,6 +549,49 @@ fn check_further_url(option: &str, expected: &Database) {
 }
 
 #[test]
+fn the_cells_are_read_from_a_file_and_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cells.toml");
+    let cells = ["--cells", file.to_str().unwrap()];
+    let home = ["--database-url", "postgres://core@home/core"];
+    let with = |content: &str| {
+        std::fs::write(&file, content).unwrap();
+        load(&[home, cells].concat())
+    };
+    let config = with(
+        "[[cell]]\nname = \"a\"\ndatabase_url = \"postgres://core:sesame@a/core\"\n\
+         [[cell]]\nname = \"b\"\ndatabase_url = \"postgres://b/core\"\ntakes_new_platforms = false\n",
+    );
+    let config = config.unwrap();
+    let names = config
+        .cells
+        .others
+        .iter()
+        .map(|cell| (&*cell.name, cell.takes_new_platforms));
+    assert_eq!(names.collect::<Vec<_>>(), [("a", true), ("b", false)]);
+    assert!(!config.cells.home_takes_new_platforms);
+    let shown = format!(
+        "{config:?} {} {:?}",
+        config.effective,
+        crate::run::builder(&config)
+    );
+    assert!(!shown.contains("sesame"), "{shown}");
+    for refused in [
+        "[[cell]]\nname = \"a\"\n",
+        "[[cell]]\nname = \"a\"\ndatabase_url = \"mysql://sesame\"\n",
+        "[[cell]]\nname = \"a\"\ndatabase_url = postgres://sesame\n",
+        "[[cells]]\nname = \"sesame\"\n",
+    ] {
+        let error = with(refused).unwrap_err().to_string();
+        assert!(error.starts_with("cells: "), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+    let memory = ["--database-url", "memory:"];
+    let error = load(&[memory, cells].concat()).unwrap_err().to_string();
+    assert!(error.contains("database_url"), "{error}");
+}
+
+#[test]
 fn the_url_of_redis_is_checked_and_never_shown() {
     let url = ["--redis-url", "rediss://core:sesame@redis.example.org/1"];
     let postgres = ["--database-url", "postgres://core@localhost/core"];

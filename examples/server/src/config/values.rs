@@ -160,7 +160,7 @@ pub(super) fn database(options: &Options) -> Result<Database, ConfigError> {
     }
 }
 
-fn is_postgres(url: &str) -> bool {
+pub(super) fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 

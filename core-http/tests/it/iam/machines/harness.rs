@@ -81,7 +81,7 @@ fn config(backend: Backend) -> ProptestConfig {
     ProptestConfig::with_cases(cases(match backend {
         Backend::Memory => 24,
         Backend::Sqlite => 8,
-        Backend::Postgres | Backend::Sqlx => 4,
+        Backend::Postgres | Backend::Sqlx | Backend::Cells => 4,
     }))
 }
 

@@ -1,0 +1,250 @@
+//! The commit of a unit that changed several databases, in two phases.
+//!
+//! 1. Every database but home prepares the unit. From then on it can be committed, whatever happens to this process.
+//! 2. Home stores the decision together with its own changes. Its commit is the commit of the unit.
+//! 3. The other databases commit what they prepared.
+//!
+//! If the process ends in between, another one carries on ([`CellRows::end_abandoned`]). If home has no decision, that
+//! process first stores the decision to undo the unit. Only one of the two decisions can be stored.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
+use tokio::time::sleep;
+
+use super::tables::DECISIONS;
+use super::{CellRows, Cells, HOME};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::{PreparedUnit, RowTx, UnitEnd, copies};
+use crate::value::{ReadRow, Row, Value};
+
+/// The pause between two searches for abandoned units.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The age from which a prepared unit counts as abandoned. Its process usually decides within milliseconds.
+const MIN_AGE: Duration = Duration::from_secs(10);
+
+/// How long a decision is kept after all databases have carried it out, because their lists are not read at one time.
+const KEEP_DECISIONS: Duration = Duration::from_secs(60 * 60);
+
+/// The number of old decisions that are removed in one run.
+const MAX_REMOVED: u32 = 1_000;
+
+impl Cells {
+    /// Returns the start of the names of the units that this installation prepares in the cell.
+    fn prefix(&self, cell: usize) -> String {
+        format!("core:{}:{}:", self.installation, self.configs[cell].name)
+    }
+
+    /// Returns the units of this installation that are prepared in the cell.
+    pub(super) async fn prepared_units(
+        &self,
+        cell: usize,
+    ) -> Result<Vec<PreparedUnit>, StoreError> {
+        let prefix = self.prefix(cell);
+        self.rows(cell).prepared_units(&prefix).await
+    }
+
+    async fn end(&self, cell: usize, id: &str, end: UnitEnd) -> Result<(), StoreError> {
+        let name = self.prefix(cell) + id;
+        self.rows(cell).end_prepared(&name, end).await
+    }
+
+    /// Undoes the unit in the cells that may have prepared it. Where this fails, the unit is undone later.
+    async fn undo(&self, cells: &[usize], id: &str) {
+        for cell in cells {
+            let _later = self.end(*cell, id, UnitEnd::Rollback).await;
+        }
+    }
+
+    fn new_id(&self) -> String {
+        let mut random = [0; 16];
+        self.entropy.fill(&mut random);
+        random.iter().fold(String::new(), |mut id, byte| {
+            // Writing to a string does not fail.
+            let _ = write!(id, "{byte:02x}");
+            id
+        })
+    }
+}
+
+/// Commits a unit of the home cell and of others.
+///
+/// # Errors
+/// Those of [`RowTx::commit`]. [`StoreError::CommitUnknown`] also if the unit is committed, and a database could not be
+/// reached to make its part visible.
+pub(super) async fn commit_together(
+    cells: Arc<Cells>,
+    mut home: Box<dyn RowTx>,
+    others: Vec<(usize, Box<dyn RowTx>)>,
+) -> Result<(), StoreError> {
+    let id = cells.new_id();
+    let mut prepared = Vec::with_capacity(others.len());
+    for (cell, unit) in others {
+        // The reply may be lost, so the cell may have prepared the unit although there is an error.
+        prepared.push(cell);
+        let name = cells.prefix(cell) + &id;
+        if let Err(error) = unit.prepare(&name).await {
+            home.rollback().await;
+            cells.undo(&prepared, &id).await;
+            return Err(error);
+        }
+    }
+    if let Err(error) = store_decision(home.as_mut(), &id).await {
+        home.rollback().await;
+        cells.undo(&prepared, &id).await;
+        return Err(error);
+    }
+    match home.commit().await {
+        Ok(()) => {}
+        Err(unknown @ StoreError::CommitUnknown(_)) => return Err(unknown),
+        Err(error) => {
+            cells.undo(&prepared, &id).await;
+            return Err(error);
+        }
+    }
+    let mut outcome = Ok(());
+    for cell in prepared {
+        let ended = cells.end(cell, &id, UnitEnd::Commit).await;
+        outcome = outcome.and(ended);
+    }
+    outcome.map_err(|error| match error {
+        unknown @ StoreError::CommitUnknown(_) => unknown,
+        other => StoreError::commit_unknown(other),
+    })
+}
+
+/// Stores the decision to commit, in the unit of the home cell.
+async fn store_decision(home: &mut dyn RowTx, id: &str) -> Result<(), StoreError> {
+    let now = home.now().await?.millis();
+    let stored = home.insert(&DECISIONS, decision(id, true, now)).await;
+    stored.map_err(StoreError::conflict_as_retry)
+}
+
+fn decision(id: &str, is_committed: bool, at: i64) -> Row {
+    vec![
+        Value::text(id),
+        Value::Bool(is_committed),
+        Value::Int(at),
+        Value::Int(1),
+    ]
+}
+
+impl CellRows {
+    /// Returns the name of a unit that is prepared in a cell, for tests that prepare one.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn prepared_name(&self, cell: &str, id: &str) -> String {
+        match self.names().position(|name| name == cell) {
+            Some(cell) => self.cells.prefix(cell) + id,
+            None => panic!("there is no cell {cell}"),
+        }
+    }
+
+    /// Ends the units that were prepared at least this long ago and whose process did not end them, and removes old
+    /// decisions. Returns the number of units. The store does this by itself every few seconds.
+    ///
+    /// # Errors
+    /// Those of the stores. Cells that could be reached are done nevertheless.
+    pub async fn end_abandoned(&self, min_age: Duration) -> Result<u64, StoreError> {
+        end_abandoned(&self.cells, min_age).await
+    }
+}
+
+async fn end_abandoned(cells: &Cells, min_age: Duration) -> Result<u64, StoreError> {
+    let mut ended = 0;
+    let mut open = BTreeSet::new();
+    let mut outcome = Ok(());
+    for cell in HOME + 1..cells.configs.len() {
+        match end_in_cell(cells, cell, min_age, &mut open).await {
+            Ok(count) => ended += count,
+            Err(error) => outcome = Err(error),
+        }
+    }
+    outcome?;
+    remove_old_decisions(cells, &open).await?;
+    Ok(ended)
+}
+
+/// Ends abandoned units until the cells are dropped. After an error of a store, the next round tries again.
+pub(super) async fn end_abandoned_until_dropped(cells: Weak<Cells>) {
+    loop {
+        sleep(INTERVAL).await;
+        let Some(cells) = cells.upgrade() else {
+            return;
+        };
+        let _in_the_next_round = end_abandoned(&cells, MIN_AGE).await;
+    }
+}
+
+/// Ends the abandoned units of one cell. Adds the ids of the others to `open`.
+async fn end_in_cell(
+    cells: &Cells,
+    cell: usize,
+    min_age: Duration,
+    open: &mut BTreeSet<String>,
+) -> Result<u64, StoreError> {
+    let prefix = cells.prefix(cell);
+    let mut ended = 0;
+    for unit in cells.prepared_units(cell).await? {
+        let Some(id) = unit.name.strip_prefix(&prefix) else {
+            continue;
+        };
+        if unit.age < min_age {
+            open.insert(id.to_owned());
+            continue;
+        }
+        let end = decide(cells, id).await?;
+        cells.end(cell, id, end).await?;
+        ended += 1;
+    }
+    Ok(ended)
+}
+
+/// Returns the decision about a unit. If home has none, the unit is undone.
+async fn decide(cells: &Cells, id: &str) -> Result<UnitEnd, StoreError> {
+    let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
+    let now = home.now().await?.millis();
+    let mut end = UnitEnd::Rollback;
+    let mut visit = |row: &dyn ReadRow| {
+        if row.read(1)?.as_bool() == Some(true) {
+            end = UnitEnd::Commit;
+        }
+        Ok(())
+    };
+    home.insert_or_lock(&DECISIONS, vec![decision(id, false, now)], &mut visit)
+        .await?;
+    home.commit().await?;
+    Ok(end)
+}
+
+/// Removes decisions that every database has carried out. `open` has the ids of the units that are still prepared.
+async fn remove_old_decisions(cells: &Cells, open: &BTreeSet<String>) -> Result<(), StoreError> {
+    let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
+    let keep = i64::try_from(KEEP_DECISIONS.as_millis()).unwrap_or(i64::MAX);
+    let bound = home.now().await?.millis().saturating_sub(keep);
+    let old = Select::of(&DECISIONS)
+        .filter(Filter::lt("decided_at", bound))
+        .order_by("decided_at")
+        .limit(MAX_REMOVED);
+    let mut keys = Vec::new();
+    for row in copies(home.as_mut(), &old).await? {
+        keys.extend(row.into_iter().next());
+    }
+    keys.retain(|key| key.as_text().is_some_and(|id| !open.contains(id)));
+    if keys.is_empty() {
+        home.rollback().await;
+        return Ok(());
+    }
+    home.delete(&DECISIONS, &Filter::In(DECISIONS.key(), keys))
+        .await?;
+    home.commit().await
+}

@@ -1,0 +1,119 @@
+//! The directory: in which cell each platform is.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
+use tokio::time::Instant;
+
+use super::{CellConfig, tables};
+use crate::filter::Filter;
+use crate::row_store::{RowStore, RowTx};
+use crate::value::{ReadRow, Row, Value};
+
+/// How long an entry is used without another look at the home cell. Another process may have moved the platform.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// The number of entries that are remembered. Beyond it, all are forgotten.
+const MAX_ENTRIES: usize = 100_000;
+
+/// The directory of platforms, with the entries that were read lately.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    /// The cells by name.
+    indexes: BTreeMap<String, usize>,
+    entries: Mutex<HashMap<String, Entry>>,
+}
+
+/// The cell of a platform, and when it was read.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    cell: usize,
+    at: Instant,
+}
+
+impl Directory {
+    pub(super) fn of(cells: &[CellConfig]) -> Self {
+        let names = cells.iter().map(|cell| cell.name.clone());
+        Self {
+            indexes: names.zip(0..).collect(),
+            entries: Mutex::default(),
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the cell of the platform if it was read less than [`MAX_AGE`] ago.
+    fn known(&self, platform: &str) -> Option<usize> {
+        let entry = *self.entries().get(platform)?;
+        (entry.at.elapsed() < MAX_AGE).then_some(entry.cell)
+    }
+
+    /// Remembers the cell of a platform.
+    pub(super) fn remember(&self, platform: &str, cell: usize) {
+        let mut entries = self.entries();
+        if entries.len() >= MAX_ENTRIES {
+            entries.clear();
+        }
+        let at = Instant::now();
+        entries.insert(platform.to_owned(), Entry { cell, at });
+    }
+
+    /// Returns the cell of the platform; `None` if the directory does not contain it. Reads it in the given unit of the home
+    /// cell, if there is one: a unit that held a connection while it waits for another could block all others.
+    pub(super) async fn cell_of(
+        &self,
+        unit: Option<&mut dyn RowTx>,
+        home: &dyn RowStore,
+        platform: &str,
+    ) -> Result<Option<usize>, StoreError> {
+        if let Some(cell) = self.known(platform) {
+            return Ok(Some(cell));
+        }
+        let mut name = None;
+        let mut visit = |row: &dyn ReadRow| {
+            name = row.read(1)?.as_text().map(str::to_owned);
+            Ok(())
+        };
+        let (table, all) = (&tables::PLATFORMS, Filter::all());
+        match unit {
+            Some(unit) => unit.get(table, platform, &all, &mut visit).await?,
+            None => {
+                let mut unit = home.begin(Mode::Auto).await?;
+                unit.get(table, platform, &all, &mut visit).await?;
+            }
+        }
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        let cell = self.index_of(&name)?;
+        self.remember(platform, cell);
+        Ok(Some(cell))
+    }
+
+    /// Returns the index of the cell with this name.
+    fn index_of(&self, name: &str) -> Result<usize, StoreError> {
+        let index = self.indexes.get(name).copied();
+        index.ok_or_else(|| {
+            StoreError::backend(format!("the configuration of cells lacks the cell {name}"))
+        })
+    }
+}
+
+/// Adds a platform to the directory, in a unit of the home cell.
+pub(super) async fn add(
+    home: &mut dyn RowTx,
+    platform: &str,
+    cell: &str,
+) -> Result<(), StoreError> {
+    home.insert(&tables::PLATFORMS, entry(platform, cell)).await
+}
+
+/// Returns the row of a platform in the directory.
+pub(super) fn entry(platform: &str, cell: &str) -> Row {
+    vec![Value::text(platform), Value::text(cell), Value::Int(1)]
+}

@@ -1,0 +1,65 @@
+//! The tables of the home cell that connect the cells. They belong to no record.
+
+use crate::table::{Column, Index, Table, Type, VERSION};
+
+const fn column(name: &'static str, kind: Type) -> Column {
+    Column {
+        name,
+        kind,
+        nullable: false,
+    }
+}
+
+const fn table(name: &'static str, columns: &'static [Column], indexes: &'static [Index]) -> Table {
+    Table {
+        name,
+        columns,
+        uniques: &[],
+        indexes,
+        parent: None,
+        append_only: false,
+        archive: None,
+    }
+}
+
+/// The directory: the cell of every platform.
+pub(super) static PLATFORMS: Table = table(
+    "cell_platforms",
+    &[
+        column("platform_id", Type::Text),
+        column("cell", Type::Text),
+        column(VERSION, Type::Int),
+    ],
+    &[],
+);
+
+/// The values that are unique over all cells, each with its platform. The key is made of index and values.
+pub(super) static UNIQUE_VALUES: Table = table(
+    "cell_unique_values",
+    &[
+        column("id", Type::Text),
+        column("platform_id", Type::Text),
+        column(VERSION, Type::Int),
+    ],
+    &[Index::on(&["platform_id"])],
+);
+
+/// The decisions about units of work that changed several cells: whether they are committed.
+pub(super) static DECISIONS: Table = table(
+    "cell_decisions",
+    &[
+        column("id", Type::Text),
+        column("is_committed", Type::Bool),
+        column("decided_at", Type::Int),
+        column(VERSION, Type::Int),
+    ],
+    &[Index::on(&["decided_at"])],
+);
+
+/// The tables of this module.
+pub(crate) const ALL: [&Table; 3] = [&PLATFORMS, &UNIQUE_VALUES, &DECISIONS];
+
+/// Returns whether the table belongs to no record.
+pub(super) fn is_internal(table: &Table) -> bool {
+    ALL.iter().any(|internal| internal.name == table.name)
+}

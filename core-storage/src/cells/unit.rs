@@ -1,0 +1,870 @@
+//! A unit of work over several cells.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::{Direction, HostStatements, Mode, StatementTime};
+use core_domain::provisioning::Job;
+use tokio::sync::OwnedMutexGuard;
+
+use super::commit::commit_together;
+use super::merge::{MergedRows, add_sums};
+use super::place::{Naming, Place, place_of};
+use super::unique_values::{self, Change};
+use super::{Cells, HOME, directory};
+use crate::checked_tx::is_recoverable;
+use crate::filter::Filter;
+use crate::join::{Join, VisitJoined};
+use crate::query::Select;
+use crate::row_store::{Replacement, RowStore, RowTx, copies, join_row_by_row};
+use crate::table::Table;
+use crate::tabular::Tabular;
+use crate::value::{ReadRow, Row, Value, Visit};
+
+/// Maximum number of platforms of a query whose cells are looked up. A query with more goes to all cells.
+const MAX_LOOKED_UP: usize = 16;
+
+/// A unit of work over several cells. It opens a unit in a cell when it first needs it.
+pub(super) struct CellUnit {
+    cells: Arc<Cells>,
+    mode: Mode,
+    /// Whether reads may use replicas.
+    pub(super) is_stale: bool,
+    /// The units in the cells, by index.
+    units: Vec<Option<OpenUnit>>,
+    /// The cells of the platforms that this unit creates.
+    created: BTreeMap<String, usize>,
+    seen: SeenRows,
+    /// Held by a unit that writes, if a database has only one writer.
+    pub(super) turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// A unit of work in one cell.
+struct OpenUnit {
+    tx: Box<dyn RowTx>,
+    has_changes: bool,
+}
+
+/// The cells of the rows that a unit has read or written, by table and key.
+#[derive(Default)]
+struct SeenRows(HashMap<&'static str, HashMap<Value, usize>>);
+
+impl SeenRows {
+    fn add(&mut self, table: &'static Table, key: Value, cell: usize) {
+        self.0.entry(table.name).or_default().insert(key, cell);
+    }
+
+    fn cell(&self, table: &'static Table, key: &Value) -> Option<usize> {
+        self.0.get(table.name)?.get(key).copied()
+    }
+
+    /// Returns the cell of the rows with these keys; `None` unless all were seen, in one cell.
+    fn common_cell(&self, table: &'static Table, keys: &[Value]) -> Option<usize> {
+        let mut cells = keys.iter().map(|key| self.cell(table, key));
+        let first = cells.next()??;
+        cells.all(|cell| cell == Some(first)).then_some(first)
+    }
+}
+
+impl CellUnit {
+    pub(super) fn new(cells: Arc<Cells>, mode: Mode) -> Self {
+        let units = cells.configs.iter().map(|_| None).collect();
+        Self {
+            cells,
+            mode,
+            is_stale: false,
+            units,
+            created: BTreeMap::new(),
+            seen: SeenRows::default(),
+            turn: None,
+        }
+    }
+
+    /// Uses this unit for a cell.
+    pub(super) fn adopt(&mut self, cell: usize, tx: Box<dyn RowTx>) {
+        self.units[cell] = Some(OpenUnit {
+            tx,
+            has_changes: false,
+        });
+    }
+
+    /// Returns the unit in a cell, and the rows that were seen.
+    async fn parts(&mut self, cell: usize) -> Result<(&mut OpenUnit, &mut SeenRows), StoreError> {
+        let unit = match self.units[cell].take() {
+            Some(unit) => unit,
+            None => OpenUnit {
+                tx: begin(self.cells.rows(cell), self.mode, self.is_stale).await?,
+                has_changes: false,
+            },
+        };
+        Ok((self.units[cell].insert(unit), &mut self.seen))
+    }
+
+    async fn tx(&mut self, cell: usize) -> Result<&mut dyn RowTx, StoreError> {
+        Ok(self.parts(cell).await?.0.tx.as_mut())
+    }
+
+    /// Returns the unit in a cell for a change.
+    async fn changing(&mut self, cell: usize) -> Result<&mut dyn RowTx, StoreError> {
+        let (unit, _) = self.parts(cell).await?;
+        unit.has_changes = true;
+        Ok(unit.tx.as_mut())
+    }
+
+    /// Returns all cells.
+    fn each(&self) -> Vec<usize> {
+        (0..self.units.len()).collect()
+    }
+
+    /// Returns the cell of a platform. A platform that is not in the directory does not exist, or only at home.
+    async fn cell_of_platform(&mut self, platform: &str) -> Result<usize, StoreError> {
+        let known = self.directory_entry(platform).await?;
+        Ok(known.unwrap_or_else(|| self.cells.cell_of_unknown(platform)))
+    }
+
+    async fn directory_entry(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
+        if let Some(cell) = self.created.get(platform) {
+            return Ok(Some(*cell));
+        }
+        let cells = Arc::clone(&self.cells);
+        let home = self.units[HOME].as_mut().map(|unit| &mut *unit.tx as _);
+        cells
+            .directory
+            .cell_of(home, cells.rows(HOME), platform)
+            .await
+    }
+
+    /// Returns the cell of a platform. If it is new, assigns it to one.
+    async fn cell_of_created(&mut self, platform: &str) -> Result<usize, StoreError> {
+        if let Some(cell) = self.directory_entry(platform).await? {
+            return Ok(cell);
+        }
+        let cell = self.cells.cell_for_new(platform);
+        let name = self.cells.configs[cell].name.clone();
+        let added = directory::add(self.changing(HOME).await?, platform, &name).await;
+        added.map_err(StoreError::conflict_as_retry)?;
+        self.created.insert(platform.to_owned(), cell);
+        Ok(cell)
+    }
+
+    /// Returns the cell of what the value names.
+    async fn cell_of_named(&mut self, naming: Naming, value: &Value) -> Result<usize, StoreError> {
+        match value.as_text().map(|text| naming.platform(text)) {
+            Some(Some(platform)) => self.cell_of_platform(&platform).await,
+            Some(None) | None => Ok(HOME),
+        }
+    }
+
+    /// Returns the cell of a job; home if there is no such job.
+    async fn cell_of_job(&mut self, job: &Value) -> Result<usize, StoreError> {
+        let found = self.find(Job::TABLE, job).await?;
+        Ok(found.unwrap_or(HOME))
+    }
+
+    /// Finds the cell of the row with this key.
+    async fn find(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+    ) -> Result<Option<usize>, StoreError> {
+        if let Some(cell) = self.seen.cell(table, key) {
+            return Ok(Some(cell));
+        }
+        let Some(text) = key.as_text() else {
+            return Ok(None);
+        };
+        for cell in self.each() {
+            let mut found = false;
+            let mut visit = |_: &dyn ReadRow| {
+                found = true;
+                Ok(())
+            };
+            let (unit, seen) = self.parts(cell).await?;
+            unit.tx.get(table, text, &Filter::all(), &mut visit).await?;
+            if found {
+                seen.add(table, key.clone(), cell);
+                return Ok(Some(cell));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the cells that can have rows that match the filter.
+    async fn route(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<usize>, StoreError> {
+        match place_of(table) {
+            Place::Home | Place::Everywhere => Ok(vec![HOME]),
+            Place::Any => Ok(self.by_keys(table, filter)),
+            Place::Named(column, _) if filter.requires_null(column) => Ok(vec![HOME]),
+            Place::Named(column, naming) => match filter.values_of(column) {
+                Some(values) if values.len() <= MAX_LOOKED_UP => {
+                    let mut cells = BTreeSet::new();
+                    for value in values {
+                        cells.insert(self.cell_of_named(naming, value).await?);
+                    }
+                    Ok(cells.into_iter().collect())
+                }
+                _ => self.route_without_name(table, filter).await,
+            },
+            Place::OfJob(column) => match filter.values_of(column) {
+                Some([job]) => Ok(vec![self.cell_of_job(job).await?]),
+                _ => self.route_without_name(table, filter).await,
+            },
+        }
+    }
+
+    /// Returns the cells of rows that are not placed by their platform. If the filter names a platform nevertheless, they
+    /// are in its cell or at home.
+    async fn route_without_name(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<usize>, StoreError> {
+        if let Some(cell) = self.seen_cell(table, filter) {
+            return Ok(vec![cell]);
+        }
+        let Some(platform) = filter.platform() else {
+            return Ok(self.by_keys(table, filter));
+        };
+        let cell = self.cell_of_platform(platform).await?;
+        let cells = BTreeSet::from([HOME, cell]);
+        Ok(cells.into_iter().collect())
+    }
+
+    /// Returns the cell of the rows whose keys the filter names, if all were seen there.
+    fn seen_cell(&self, table: &'static Table, filter: &Filter) -> Option<usize> {
+        let keys = filter.values_of(table.key())?;
+        self.seen.common_cell(table, keys)
+    }
+
+    /// Returns the cell of the rows whose keys the filter names, if all were seen there, or else all cells.
+    fn by_keys(&self, table: &'static Table, filter: &Filter) -> Vec<usize> {
+        match self.seen_cell(table, filter) {
+            Some(cell) => vec![cell],
+            None => self.each(),
+        }
+    }
+
+    /// Returns the cells whose rows a change of the table must change.
+    async fn route_change(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<usize>, StoreError> {
+        match place_of(table) {
+            Place::Everywhere => Ok(self.each()),
+            _ => self.route(table, filter).await,
+        }
+    }
+
+    /// Returns the cell of a row that is inserted.
+    async fn cell_of_row(&mut self, table: &'static Table, row: &Row) -> Result<usize, StoreError> {
+        match place_of(table) {
+            Place::Home | Place::Everywhere => Ok(HOME),
+            Place::Any => Ok(self.writing_cell()),
+            Place::Named(column, naming) => {
+                let value = table.value(row, column);
+                match value.as_text() {
+                    Some(platform) if unique_values::creates_platforms(table) => {
+                        self.cell_of_created(platform).await
+                    }
+                    _ => self.cell_of_named(naming, value).await,
+                }
+            }
+            Place::OfJob(column) => self.cell_of_job(table.value(row, column)).await,
+        }
+    }
+
+    /// Returns the cell that this unit has changed, so that it can change it alone.
+    fn writing_cell(&self) -> usize {
+        let is_changed = |unit: &Option<OpenUnit>| unit.as_ref().is_some_and(|u| u.has_changes);
+        let changed = (HOME + 1..self.units.len()).find(|cell| is_changed(&self.units[*cell]));
+        changed.unwrap_or(HOME)
+    }
+
+    /// Splits rows by their cells. Keeps their order.
+    async fn split<T: Clone>(
+        &mut self,
+        table: &'static Table,
+        items: Vec<T>,
+        row: fn(&T) -> &Row,
+    ) -> Result<BTreeMap<usize, Vec<T>>, StoreError> {
+        let mut parts: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+        if place_of(table) == Place::Everywhere {
+            return Ok(self
+                .each()
+                .into_iter()
+                .map(|cell| (cell, items.clone()))
+                .collect());
+        }
+        for item in items {
+            let key = row(&item).first().cloned().unwrap_or(Value::Null);
+            let cell = match self.seen.cell(table, &key) {
+                Some(cell) => cell,
+                None => self.cell_of_row(table, row(&item)).await?,
+            };
+            self.seen.add(table, key, cell);
+            parts.entry(cell).or_default().push(item);
+        }
+        Ok(parts)
+    }
+
+    /// Takes the new values that are unique over all cells.
+    async fn take(&mut self, table: &'static Table, change: &Change) -> Result<(), StoreError> {
+        if change.added.is_empty() {
+            return Ok(());
+        }
+        unique_values::take(self.changing(HOME).await?, table, &change.added).await
+    }
+
+    /// Releases the old values if the change was made, and the new ones if it was not.
+    async fn settle<T>(
+        &mut self,
+        change: &Change,
+        outcome: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let released = match &outcome {
+            Ok(_) => &change.removed,
+            Err(error) if is_recoverable(error) => &change.added,
+            Err(_) => return outcome,
+        };
+        if !released.is_empty() {
+            unique_values::release(self.changing(HOME).await?, released).await?;
+        }
+        outcome
+    }
+
+    /// Returns the rows that match, from all cells that can have them.
+    async fn matching(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<Row>, StoreError> {
+        let select = Select::of(table).filter(filter.clone());
+        let mut rows = Vec::new();
+        for cell in self.route(table, filter).await? {
+            rows.extend(copies(self.tx(cell).await?, &select).await?);
+        }
+        Ok(rows)
+    }
+
+    /// Inserts rows in their cells: all of them, or none after a conflict.
+    async fn insert_parts(
+        &mut self,
+        table: &'static Table,
+        parts: BTreeMap<usize, Vec<Row>>,
+    ) -> Result<(), StoreError> {
+        let mut inserted: Vec<(usize, Vec<Value>)> = Vec::new();
+        for (cell, rows) in parts {
+            let keys = rows.iter().filter_map(|row| row.first().cloned()).collect();
+            let outcome = self.changing(cell).await?.insert_many(table, rows).await;
+            if let Err(error) = outcome {
+                for (cell, keys) in inserted {
+                    let with_keys = Filter::In(table.key(), keys);
+                    self.changing(cell).await?.delete(table, &with_keys).await?;
+                }
+                return Err(error);
+            }
+            inserted.push((cell, keys));
+        }
+        Ok(())
+    }
+
+    /// Runs a change on every cell that can have matching rows. Returns the number of rows.
+    async fn update_in_cells(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for cell in self.route_change(table, filter).await? {
+            let (unit, _) = self.parts(cell).await?;
+            let changed = unit.tx.update(table, filter, set).await?;
+            unit.has_changes |= changed > 0;
+            count += changed;
+        }
+        Ok(self.count_once(table, count))
+    }
+
+    async fn delete_in_cells(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for cell in self.route_change(table, filter).await? {
+            let (unit, _) = self.parts(cell).await?;
+            let deleted = unit.tx.delete(table, filter).await?;
+            unit.has_changes |= deleted > 0;
+            count += deleted;
+        }
+        Ok(self.count_once(table, count))
+    }
+
+    /// Returns the number of rows from the sum over the cells.
+    fn count_once(&self, table: &'static Table, sum: u64) -> u64 {
+        match place_of(table) {
+            Place::Everywhere => sum / self.units.len() as u64,
+            _ => sum,
+        }
+    }
+
+    /// Claims rows in one cell. Returns their number.
+    async fn claim_in(
+        &mut self,
+        cell: usize,
+        select: &Select,
+        visit: Visit<'_>,
+    ) -> Result<u32, StoreError> {
+        let mut count = 0;
+        let mut visit = |row: &dyn ReadRow| {
+            count += 1;
+            visit(row)
+        };
+        let (unit, seen) = self.parts(cell).await?;
+        let mut watch = watching(select.table, cell, seen, &mut visit);
+        unit.tx.claim(select, &mut watch).await?;
+        drop(watch);
+        Ok(count)
+    }
+
+    /// Passes the rows of a query in one cell to the visitor.
+    async fn select_in(
+        &mut self,
+        cell: usize,
+        select: &Select,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let (unit, seen) = self.parts(cell).await?;
+        let mut watch = watching(select.table, cell, seen, visit);
+        unit.tx.select(select, &mut watch).await
+    }
+}
+
+/// Opens a unit in a cell.
+async fn begin(
+    rows: &dyn RowStore,
+    mode: Mode,
+    is_stale: bool,
+) -> Result<Box<dyn RowTx>, StoreError> {
+    if is_stale && let Some(stale) = rows.begin_stale().await {
+        return Ok(stale);
+    }
+    rows.begin(mode).await
+}
+
+/// Returns a visitor that also records the cell of each row.
+fn watching<'v>(
+    table: &'static Table,
+    cell: usize,
+    seen: &'v mut SeenRows,
+    visit: Visit<'v>,
+) -> impl FnMut(&dyn ReadRow) -> Result<(), StoreError> + Send + 'v {
+    let is_home = matches!(place_of(table), Place::Home | Place::Everywhere);
+    move |row: &dyn ReadRow| {
+        if !is_home {
+            seen.add(table, row.read(0)?.to_value(), cell);
+        }
+        visit(row)
+    }
+}
+
+/// Returns the row with some of its columns set.
+fn with_values(table: &Table, row: &Row, set: &[(&'static str, Value)]) -> Row {
+    let mut row = row.clone();
+    for (column, value) in set {
+        let stored = table.column_index(column).and_then(|at| row.get_mut(at));
+        if let Some(stored) = stored {
+            *stored = value.clone();
+        }
+    }
+    row
+}
+
+/// Returns the unique values of all rows.
+fn values_of(table: &'static Table, rows: &[Row]) -> Vec<unique_values::UniqueValue> {
+    let values = rows
+        .iter()
+        .flat_map(|row| unique_values::of_row(table, row));
+    values.collect()
+}
+
+#[async_trait]
+impl RowTx for CellUnit {
+    async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError> {
+        self.insert_many(table, vec![row]).await
+    }
+
+    async fn insert_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError> {
+        let change = Change::between(Vec::new(), values_of(table, &rows));
+        let parts = self.split(table, rows, |row| row).await?;
+        self.take(table, &change).await?;
+        let outcome = self.insert_parts(table, parts).await;
+        self.settle(&change, outcome).await
+    }
+
+    async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
+        for (cell, rows) in self.split(table, rows, |row| row).await? {
+            self.changing(cell).await?.append(table, rows).await?;
+        }
+        Ok(())
+    }
+
+    async fn replace_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        let old = rows
+            .iter()
+            .flat_map(|row| unique_values::of_row(table, &row.old));
+        let new = rows
+            .iter()
+            .flat_map(|row| unique_values::of_row(table, &row.new));
+        let change = Change::between(old.collect(), new.collect());
+        let taken = self.take(table, &change).await;
+        taken.map_err(StoreError::conflict_as_retry)?;
+        for (cell, rows) in self.split(table, rows, |row| &row.new).await? {
+            self.changing(cell).await?.replace_many(table, rows).await?;
+        }
+        self.settle(&change, Ok(())).await
+    }
+
+    async fn insert_or_lock(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        for (cell, rows) in self.split(table, rows, |row| row).await? {
+            let tx = self.changing(cell).await?;
+            tx.insert_or_lock(table, rows, &mut *visit).await?;
+        }
+        Ok(())
+    }
+
+    async fn lock(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let cells = self
+            .route(table, &Filter::eq(table.key(), key.clone()))
+            .await?;
+        let cell = match cells[..] {
+            [cell] => Some(cell),
+            _ => self.find(table, key).await?,
+        };
+        let Some(cell) = cell else {
+            return Ok(());
+        };
+        let (unit, seen) = self.parts(cell).await?;
+        unit.has_changes = true;
+        let mut watch = watching(table, cell, seen, visit);
+        unit.tx.lock(table, key, &mut watch).await
+    }
+
+    async fn insert_new(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<Vec<Value>, StoreError> {
+        let mut inserted = Vec::new();
+        for (cell, rows) in self.split(table, rows, |row| row).await? {
+            let tx = self.changing(cell).await?;
+            inserted.extend(tx.insert_new(table, rows).await?);
+        }
+        Ok(inserted)
+    }
+
+    async fn replace_locked(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        if unique_values::has_any(table) {
+            return self.replace_many(table, rows).await;
+        }
+        for (cell, rows) in self.split(table, rows, |row| &row.new).await? {
+            self.changing(cell)
+                .await?
+                .replace_locked(table, rows)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn update(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<u64, StoreError> {
+        if !unique_values::depend_on(table, set) {
+            return self.update_in_cells(table, filter, set).await;
+        }
+        let old = self.matching(table, filter).await?;
+        let new: Vec<Row> = old.iter().map(|row| with_values(table, row, set)).collect();
+        let change = Change::between(values_of(table, &old), values_of(table, &new));
+        self.take(table, &change).await?;
+        let outcome = self.update_in_cells(table, filter, set).await;
+        self.settle(&change, outcome).await
+    }
+
+    async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        if !unique_values::has_any(table) {
+            return self.delete_in_cells(table, filter).await;
+        }
+        let old = self.matching(table, filter).await?;
+        let change = Change::between(values_of(table, &old), Vec::new());
+        let outcome = self.delete_in_cells(table, filter).await;
+        self.settle(&change, outcome).await
+    }
+
+    async fn remove_archived(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for cell in self.by_keys(table, &Filter::In(table.key(), keys.to_vec())) {
+            let (unit, _) = self.parts(cell).await?;
+            let removed = unit.tx.remove_archived(table, keys).await?;
+            unit.has_changes |= removed > 0;
+            count += removed;
+        }
+        Ok(count)
+    }
+
+    async fn promote(
+        &mut self,
+        from: &'static Table,
+        to: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for cell in self.by_keys(from, &Filter::In(from.key(), keys.to_vec())) {
+            let (unit, _) = self.parts(cell).await?;
+            let moved = unit.tx.promote(from, to, keys).await?;
+            unit.has_changes |= moved > 0;
+            count += moved;
+        }
+        Ok(count)
+    }
+
+    async fn get(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let with_key = Filter::eq(table.key(), key).and(filter.clone());
+        for cell in self.route(table, &with_key).await? {
+            let mut found = false;
+            let mut visit = |row: &dyn ReadRow| {
+                found = true;
+                visit(row)
+            };
+            let (unit, seen) = self.parts(cell).await?;
+            let mut watch = watching(table, cell, seen, &mut visit);
+            unit.tx.get(table, key, filter, &mut watch).await?;
+            drop(watch);
+            if found {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        let cells = self.route(select.table, &select.filter).await?;
+        if let [cell] = cells[..] {
+            return self.select_in(cell, select, visit).await;
+        }
+        let mut merged = MergedRows::default();
+        for cell in cells {
+            merged.read(cell, self.tx(cell).await?, select).await?;
+        }
+        for (cell, row) in merged.into_ordered(select) {
+            let key = row.first().cloned().unwrap_or(Value::Null);
+            self.seen.add(select.table, key, cell);
+            visit(&row)?;
+        }
+        Ok(())
+    }
+
+    async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        let is_home = |table: &'static Table| place_of(table) == Place::Home;
+        if is_home(select.table) && joins.iter().all(|join| is_home(join.table)) {
+            let home = self.tx(HOME).await?;
+            return home.select_joined(select, joins, visit).await;
+        }
+        join_row_by_row(self, select, joins, visit).await
+    }
+
+    async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        let mut select = select.clone();
+        let mut cells = self.route(select.table, &select.filter).await?;
+        // The first cell changes, so that none waits for ever behind another one with much work.
+        let first = self.cells.claims.fetch_add(1, Ordering::Relaxed) % cells.len().max(1);
+        cells.rotate_left(first);
+        let mut unreachable = None;
+        let mut is_reached = false;
+        for cell in cells {
+            let was_open = self.units[cell].is_some();
+            match self.claim_in(cell, &select, &mut *visit).await {
+                Ok(count) => {
+                    is_reached = true;
+                    select.limit = select.limit.map(|limit| limit.saturating_sub(count));
+                }
+                // The work of the other cells goes on.
+                Err(error @ StoreError::Unavailable(_)) if !was_open => {
+                    self.units[cell] = None;
+                    unreachable = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+            if select.limit == Some(0) {
+                break;
+            }
+        }
+        match unreachable {
+            Some(error) if !is_reached => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for cell in self.route(table, filter).await? {
+            count += self.tx(cell).await?.count(table, filter).await?;
+        }
+        Ok(count)
+    }
+
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        let home = self.units[HOME].as_ref();
+        let is_home = place_of(table) == Place::Home;
+        home.filter(|_| is_home)?.tx.commit_number(table, platform)
+    }
+
+    async fn sum(
+        &mut self,
+        table: &'static Table,
+        column: &'static str,
+        group: &'static str,
+        filter: &Filter,
+    ) -> Result<Vec<(Value, i64)>, StoreError> {
+        let mut sums = BTreeMap::new();
+        for cell in self.route(table, filter).await? {
+            let of_cell = self
+                .tx(cell)
+                .await?
+                .sum(table, column, group, filter)
+                .await?;
+            add_sums(&mut sums, of_cell)?;
+        }
+        Ok(sums.into_iter().collect())
+    }
+
+    async fn walk(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        direction: Direction,
+        depth: u32,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let cells = self.route(table, filter).await?;
+        let cell = match cells[..] {
+            [cell] => Some(cell),
+            // A tree is in one cell.
+            _ => self.find(table, &Value::text(key)).await?,
+        };
+        let Some(cell) = cell else {
+            return Ok(());
+        };
+        let tx = self.tx(cell).await?;
+        tx.walk(table, key, direction, depth, filter, visit).await
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        let open = self.units.iter().position(Option::is_some);
+        self.tx(open.unwrap_or(HOME)).await?.now().await
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        self.changing(HOME).await?.enlist(statements).await
+    }
+
+    fn take_slowest_statements(&mut self) -> Vec<StatementTime> {
+        let units = self.units.iter_mut().flatten();
+        units
+            .flat_map(|unit| unit.tx.take_slowest_statements())
+            .collect()
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
+        let mut home = None;
+        let mut others = Vec::new();
+        for (cell, unit) in std::mem::take(&mut self.units).into_iter().enumerate() {
+            match unit {
+                Some(unit) if cell == HOME => home = Some(unit),
+                Some(unit) if unit.has_changes => others.push((cell, unit.tx)),
+                Some(unit) => unit.tx.commit().await?,
+                None => {}
+            }
+        }
+        match (home, others.len()) {
+            (None, 0) => return Ok(()),
+            (Some(home), 0) => home.tx.commit().await?,
+            (home, 1) if home.as_ref().is_none_or(|home| !home.has_changes) => {
+                if let Some(home) = home {
+                    home.tx.commit().await?;
+                }
+                for (_, tx) in others {
+                    tx.commit().await?;
+                }
+            }
+            (home, _) => {
+                let home = match home {
+                    Some(home) => home.tx,
+                    None => self.cells.rows(HOME).begin(self.mode).await?,
+                };
+                let together = commit_together(Arc::clone(&self.cells), home, others);
+                // A dropped request does not stop a commit half-way.
+                let joined = tokio::spawn(together).await;
+                joined.map_err(StoreError::commit_unknown)??;
+            }
+        }
+        for (platform, cell) in &self.created {
+            self.cells.directory.remember(platform, *cell);
+        }
+        Ok(())
+    }
+
+    async fn rollback(self: Box<Self>) {
+        for unit in self.units.into_iter().flatten() {
+            unit.tx.rollback().await;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A store over several cells is a store like any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::Mode;
+use core_domain::testing::{ManualClock, SeededEntropy};
+use core_storage::cells::{CellConfig, CellRows};
+use core_storage::conformance::{self, ITEMS, TABLES, item};
+use core_storage::postgres::{self, PostgresConfig};
+use core_storage::testing::{self, TestDatabase};
+use core_storage::{Filter, RecordStore, RowStore, memory};
+
+const KEY: [u8; 32] = [7; 32];
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3_600);
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
+}
+
+fn cell(name: &str, rows: &Arc<dyn RowStore>) -> CellConfig {
+    CellConfig {
+        name: name.to_owned(),
+        rows: Arc::clone(rows),
+        takes_new_platforms: name != "home",
+    }
+}
+
+/// Opens a store over these rows, the first of which are those of home.
+async fn over(rows: &[Arc<dyn RowStore>; 3]) -> Result<CellRows, StoreError> {
+    let names = ["home", "a", "b"];
+    let cells = names.iter().zip(rows).map(|(name, rows)| cell(name, rows));
+    CellRows::open(cells.collect(), Arc::new(SeededEntropy::new(1))).await
+}
+
+fn memories() -> [Arc<dyn RowStore>; 3] {
+    [0; 3].map(|_| memory::rows(clock()))
+}
+
+async fn databases() -> ([Arc<dyn RowStore>; 3], [TestDatabase; 3]) {
+    let databases = [
+        testing::postgres().await,
+        testing::postgres().await,
+        testing::postgres().await,
+    ];
+    let mut rows = Vec::new();
+    for database in &databases {
+        let config = PostgresConfig::new(&*database.url, KEY);
+        rows.push(postgres::rows(config, TABLES).await.unwrap());
+    }
+    (rows.try_into().unwrap(), databases)
+}
+
+async fn conforms(rows: [Arc<dyn RowStore>; 3]) {
+    let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
+    let cells: Arc<dyn RowStore> = Arc::new(cells);
+    conformance::run(cells.clone()).await;
+    conformance::records(Arc::new(RecordStore::new(cells, KEY))).await;
+}
+
+async fn count(rows: &Arc<dyn RowStore>) -> u64 {
+    let mut unit = rows.begin(Mode::Auto).await.unwrap();
+    unit.count(&ITEMS, &Filter::all()).await.unwrap()
+}
+
+/// Returns platforms of the first and of the second cell beside home.
+fn two_platforms() -> [&'static str; 2] {
+    ["p-0", "p-1"]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cells_in_memory_conform() {
+    conforms(memories()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cells_on_postgres_conform() {
+    let (rows, _databases) = databases().await;
+    conforms(rows).await;
+}
+
+#[tokio::test]
+async fn rows_of_different_platforms_are_in_different_cells() {
+    let rows = memories();
+    let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    for platform in ["p-0", "p-1", "p-2", "p-3", "p-4", "p-5"] {
+        unit.insert(&ITEMS, item(platform, "1", 0)).await.unwrap();
+    }
+    unit.commit().await.unwrap();
+    let [home, a, b] = &rows;
+    assert_eq!(count(home).await, 0);
+    assert_eq!(count(a).await + count(b).await, 6);
+    assert!(count(a).await > 0 && count(b).await > 0);
+}
+
+/// Writes a row in each of two cells, whose databases fail when the unit is decided or after that.
+async fn write_in_two(cells: &CellRows) -> Result<(), StoreError> {
+    let mut unit = cells.begin(Mode::Write).await?;
+    for platform in two_platforms() {
+        unit.insert(&ITEMS, item(platform, "1", 0)).await?;
+    }
+    unit.commit().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_unit_over_several_databases_is_atomic() {
+    let (rows, _databases) = databases().await;
+    let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
+    write_in_two(&cells).await.unwrap();
+    // The second run has a conflict in one of the cells, so it changes none.
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    unit.append(&ITEMS, vec![item("p-0", "2", 0), item("p-1", "1", 0)])
+        .await
+        .unwrap();
+    assert!(matches!(unit.commit().await, Err(StoreError::Retry(_))));
+    let all: Arc<dyn RowStore> = Arc::new(cells.clone());
+    assert_eq!(count(&all).await, 2);
+    assert_eq!(cells.end_abandoned(Duration::ZERO).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prepared_unit_without_a_decision_is_undone() {
+    let (rows, _databases) = databases().await;
+    let cells = over(&rows).await.unwrap();
+    let name = cells.prepared_name("a", "0123");
+    let mut unit = rows[1].begin(Mode::Write).await.unwrap();
+    unit.insert(&ITEMS, item("p-0", "1", 0)).await.unwrap();
+    unit.prepare(&name).await.unwrap();
+    // Another process may still decide.
+    assert_eq!(cells.end_abandoned(LONG).await.unwrap(), 0);
+    assert_eq!(cells.end_abandoned(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(count(&rows[1]).await, 0);
+    assert_eq!(cells.end_abandoned(Duration::ZERO).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_cell_that_cannot_prepare_units_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("core.db");
+    let config = core_storage::sqlite::SqliteConfig::new(path, clock(), KEY);
+    let sqlite = core_storage::sqlite::rows(config, TABLES).await.unwrap();
+    let [home, a, _] = memories();
+    let refused = over(&[home, a, sqlite]).await;
+    assert!(refused.unwrap_err().to_string().contains("cannot prepare"));
+}
