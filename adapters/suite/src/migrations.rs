@@ -7,6 +7,7 @@ use core_storage::sql::migrations::MigrationOptions;
 
 use crate::assemble::open_options;
 use crate::cells::{CellOptions, Cells};
+use crate::open::StoreChoice;
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
 
@@ -26,7 +27,7 @@ impl SuiteBuilder {
         };
         let cell = |cell: &CellOptions| {
             let database = Self {
-                store: cell.store(),
+                store: StoreChoice::of_cell(cell),
                 ..home.clone()
             };
             (cell.name.clone(), database)

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use core_domain::kernel::{Clock, Entropy, ProcessName, Secret, duration_text};
 use core_domain::port::{Notices, Store};
+use core_http::gateway::ConfigError;
 use core_storage::RowStore;
+use core_storage::cells::{CellConfig, CellRows, HOME_NAME};
 use core_storage::sql::migration_plan::MigrationPlan;
 use core_storage::sql::migrations::MigrationOptions;
 use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{self, Cells};
+use crate::cells::{CellOptions, Cells};
 use crate::worker::WorkerWake;
 use crate::{SuiteError, SystemClock};
 
@@ -200,6 +202,14 @@ pub(crate) enum StoreChoice {
 }
 
 impl StoreChoice {
+    /// Returns the database of a cell.
+    pub(crate) fn of_cell(cell: &CellOptions) -> Self {
+        Self::Postgres(PostgresUrls {
+            url: cell.url.expose().to_owned(),
+            direct_url: cell.direct_url.as_ref().map(|url| url.expose().to_owned()),
+        })
+    }
+
     /// Returns whether no other process can use the same store.
     pub(crate) fn is_exclusive(&self) -> bool {
         matches!(self, Self::Memory | Self::Sqlite(_))
@@ -271,7 +281,7 @@ impl StoreChoice {
     /// Opens the store. Postgres uses the database's clock unless a clock is set.
     pub(crate) async fn open(self, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
         if !options.cells.is_empty() {
-            return cells::open(self, options, Access::Units).await;
+            return open_cells(self, options, Access::Units).await;
         }
         match self {
             Self::Memory => {
@@ -296,7 +306,7 @@ impl StoreChoice {
         if options.cells.is_empty() {
             return self.rows_of_database(options, access).await;
         }
-        Ok(Some(cells::rows(self, options, access).await?))
+        Ok(Some(rows_of_cells(self, options, access).await?))
     }
 
     /// Opens the rows of this database alone. Returns `None` for a store of the host program.
@@ -368,7 +378,7 @@ impl StoreChoice {
         options: OpenOptions,
     ) -> Result<Arc<dyn Store>, SuiteError> {
         if !options.cells.is_empty() {
-            return cells::open(self, options, Access::ReadOnly).await;
+            return open_cells(self, options, Access::ReadOnly).await;
         }
         match self {
             Self::Sqlite(path) => sqlite_read_only(path, options).await,
@@ -376,6 +386,62 @@ impl StoreChoice {
             other => other.open(options).await,
         }
     }
+}
+
+/// Opens the store over home and the other cells.
+async fn open_cells(
+    home: StoreChoice,
+    options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn Store>, SuiteError> {
+    let cursor_key = options.cursor_key.clone();
+    let pool = options.pool;
+    let rows = rows_of_cells(home, options, access).await?;
+    let store = RecordStore::new(rows, cursor_key).with_page_bytes(pool.page_bytes);
+    Ok(Arc::new(
+        store.with_retry_timeout(pool.postgres_retry_timeout),
+    ))
+}
+
+/// Opens the rows of home and of the other cells.
+async fn rows_of_cells(
+    home: StoreChoice,
+    mut options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    let cells = std::mem::take(&mut options.cells);
+    let entropy = Arc::clone(&options.entropy);
+    let mut configs = vec![CellConfig {
+        name: HOME_NAME.to_owned(),
+        rows: rows_of_cell(home, options.clone(), access).await?,
+        takes_new_platforms: cells.home_takes_new_platforms,
+    }];
+    for cell in cells.others {
+        options.replica_url.clone_from(&cell.replica_url);
+        configs.push(CellConfig {
+            rows: rows_of_cell(StoreChoice::of_cell(&cell), options.clone(), access).await?,
+            name: cell.name,
+            takes_new_platforms: cell.takes_new_platforms,
+        });
+    }
+    Ok(Arc::new(match access {
+        Access::Units | Access::Direct => CellRows::open(configs, entropy).await?,
+        Access::ReadOnly => CellRows::open_read_only(configs, entropy).await?,
+    }))
+}
+
+async fn rows_of_cell(
+    store: StoreChoice,
+    options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    let rows = store.rows_of_database(options, access).await?;
+    rows.ok_or_else(|| {
+        SuiteError::Setting(ConfigError {
+            setting: "cells",
+            problem: "need a database of the suite, not a store of the host program".to_owned(),
+        })
+    })
 }
 
 #[cfg(feature = "sqlite")]

@@ -4,7 +4,7 @@
 //! 2. Home stores the decision together with its own changes. Its commit is the commit of the unit.
 //! 3. The other databases commit what they prepared.
 //!
-//! If the process ends in between, another one carries on ([`CellRows::end_abandoned`]). If home has no decision, that
+//! If the process ends in between, another one carries on ([`end_abandoned`]). If home has no decision, that
 //! process first stores the decision to undo the unit. Only one of the two decisions can be stored.
 
 use std::collections::BTreeSet;
@@ -16,8 +16,9 @@ use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use tokio::time::sleep;
 
+use super::cell_set::CellSet;
+use super::config::HOME;
 use super::tables::DECISIONS;
-use super::{CellRows, Cells, HOME};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{PreparedUnit, RowTx, UnitEnd, copies};
@@ -35,42 +36,39 @@ const KEEP_DECISIONS: Duration = Duration::from_secs(60 * 60);
 /// The number of old decisions that are removed in one run.
 const MAX_REMOVED: u32 = 1_000;
 
-impl Cells {
-    /// Returns the start of the names of the units that this installation prepares in the cell.
-    fn prefix(&self, cell: usize) -> String {
-        format!("core:{}:{}:", self.installation, self.configs[cell].name)
-    }
+/// Returns the start of the names of the units that this installation prepares in the cell.
+pub(super) fn prefix(cells: &CellSet, cell: usize) -> String {
+    format!("core:{}:{}:", cells.installation, cells.configs[cell].name)
+}
 
-    /// Returns the units of this installation that are prepared in the cell.
-    pub(super) async fn prepared_units(
-        &self,
-        cell: usize,
-    ) -> Result<Vec<PreparedUnit>, StoreError> {
-        let prefix = self.prefix(cell);
-        self.rows(cell).prepared_units(&prefix).await
-    }
+/// Returns the units of this installation that are prepared in the cell.
+pub(super) async fn prepared_units(
+    cells: &CellSet,
+    cell: usize,
+) -> Result<Vec<PreparedUnit>, StoreError> {
+    cells.rows(cell).prepared_units(&prefix(cells, cell)).await
+}
 
-    async fn end(&self, cell: usize, id: &str, end: UnitEnd) -> Result<(), StoreError> {
-        let name = self.prefix(cell) + id;
-        self.rows(cell).end_prepared(&name, end).await
-    }
+async fn end(cells: &CellSet, cell: usize, id: &str, end: UnitEnd) -> Result<(), StoreError> {
+    let name = prefix(cells, cell) + id;
+    cells.rows(cell).end_prepared(&name, end).await
+}
 
-    /// Undoes the unit in the cells that may have prepared it. Where this fails, the unit is undone later.
-    async fn undo(&self, cells: &[usize], id: &str) {
-        for cell in cells {
-            let _later = self.end(*cell, id, UnitEnd::Rollback).await;
-        }
+/// Undoes the unit in the cells that may have prepared it. Where this fails, the unit is undone later.
+async fn undo(cells: &CellSet, prepared: &[usize], id: &str) {
+    for cell in prepared {
+        let _later = end(cells, *cell, id, UnitEnd::Rollback).await;
     }
+}
 
-    fn new_id(&self) -> String {
-        let mut random = [0; 16];
-        self.entropy.fill(&mut random);
-        random.iter().fold(String::new(), |mut id, byte| {
-            // Writing to a string does not fail.
-            let _ = write!(id, "{byte:02x}");
-            id
-        })
-    }
+fn new_id(cells: &CellSet) -> String {
+    let mut random = [0; 16];
+    cells.entropy.fill(&mut random);
+    random.iter().fold(String::new(), |mut id, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(id, "{byte:02x}");
+        id
+    })
 }
 
 /// Commits a unit of the home cell and of others.
@@ -79,38 +77,38 @@ impl Cells {
 /// Those of [`RowTx::commit`]. [`StoreError::CommitUnknown`] also if the unit is committed, and a database could not be
 /// reached to make its part visible.
 pub(super) async fn commit_together(
-    cells: Arc<Cells>,
+    cells: Arc<CellSet>,
     mut home: Box<dyn RowTx>,
     others: Vec<(usize, Box<dyn RowTx>)>,
 ) -> Result<(), StoreError> {
-    let id = cells.new_id();
+    let id = new_id(&cells);
     let mut prepared = Vec::with_capacity(others.len());
     for (cell, unit) in others {
         // The reply may be lost, so the cell may have prepared the unit although there is an error.
         prepared.push(cell);
-        let name = cells.prefix(cell) + &id;
+        let name = prefix(&cells, cell) + &id;
         if let Err(error) = unit.prepare(&name).await {
             home.rollback().await;
-            cells.undo(&prepared, &id).await;
+            undo(&cells, &prepared, &id).await;
             return Err(error);
         }
     }
     if let Err(error) = store_decision(home.as_mut(), &id).await {
         home.rollback().await;
-        cells.undo(&prepared, &id).await;
+        undo(&cells, &prepared, &id).await;
         return Err(error);
     }
     match home.commit().await {
         Ok(()) => {}
         Err(unknown @ StoreError::CommitUnknown(_)) => return Err(unknown),
         Err(error) => {
-            cells.undo(&prepared, &id).await;
+            undo(&cells, &prepared, &id).await;
             return Err(error);
         }
     }
     let mut outcome = Ok(());
     for cell in prepared {
-        let ended = cells.end(cell, &id, UnitEnd::Commit).await;
+        let ended = end(&cells, cell, &id, UnitEnd::Commit).await;
         outcome = outcome.and(ended);
     }
     outcome.map_err(|error| match error {
@@ -135,31 +133,8 @@ fn decision(id: &str, is_committed: bool, at: i64) -> Row {
     ]
 }
 
-impl CellRows {
-    /// Returns the name of a unit that is prepared in a cell, for tests that prepare one.
-    ///
-    /// # Panics
-    /// If there is no such cell.
-    #[cfg(feature = "conformance")]
-    #[must_use]
-    pub fn prepared_name(&self, cell: &str, id: &str) -> String {
-        match self.names().position(|name| name == cell) {
-            Some(cell) => self.cells.prefix(cell) + id,
-            None => panic!("there is no cell {cell}"),
-        }
-    }
-
-    /// Ends the units that were prepared at least this long ago and whose process did not end them, and removes old
-    /// decisions. Returns the number of units. The store does this by itself every few seconds.
-    ///
-    /// # Errors
-    /// Those of the stores. Cells that could be reached are done nevertheless.
-    pub async fn end_abandoned(&self, min_age: Duration) -> Result<u64, StoreError> {
-        end_abandoned(&self.cells, min_age).await
-    }
-}
-
-async fn end_abandoned(cells: &Cells, min_age: Duration) -> Result<u64, StoreError> {
+/// Ends the units that were prepared at least this long ago, and removes old decisions. Returns the number of units.
+pub(super) async fn end_abandoned(cells: &CellSet, min_age: Duration) -> Result<u64, StoreError> {
     let mut ended = 0;
     let mut open = BTreeSet::new();
     let mut outcome = Ok(());
@@ -175,7 +150,7 @@ async fn end_abandoned(cells: &Cells, min_age: Duration) -> Result<u64, StoreErr
 }
 
 /// Ends abandoned units until the cells are dropped. After an error of a store, the next round tries again.
-pub(super) async fn end_abandoned_until_dropped(cells: Weak<Cells>) {
+pub(super) async fn end_abandoned_until_dropped(cells: Weak<CellSet>) {
     loop {
         sleep(INTERVAL).await;
         let Some(cells) = cells.upgrade() else {
@@ -187,14 +162,14 @@ pub(super) async fn end_abandoned_until_dropped(cells: Weak<Cells>) {
 
 /// Ends the abandoned units of one cell. Adds the ids of the others to `open`.
 async fn end_in_cell(
-    cells: &Cells,
+    cells: &CellSet,
     cell: usize,
     min_age: Duration,
     open: &mut BTreeSet<String>,
 ) -> Result<u64, StoreError> {
-    let prefix = cells.prefix(cell);
+    let prefix = prefix(cells, cell);
     let mut ended = 0;
-    for unit in cells.prepared_units(cell).await? {
+    for unit in prepared_units(cells, cell).await? {
         let Some(id) = unit.name.strip_prefix(&prefix) else {
             continue;
         };
@@ -202,15 +177,15 @@ async fn end_in_cell(
             open.insert(id.to_owned());
             continue;
         }
-        let end = decide(cells, id).await?;
-        cells.end(cell, id, end).await?;
+        let decision = decide(cells, id).await?;
+        end(cells, cell, id, decision).await?;
         ended += 1;
     }
     Ok(ended)
 }
 
 /// Returns the decision about a unit. If home has none, the unit is undone.
-async fn decide(cells: &Cells, id: &str) -> Result<UnitEnd, StoreError> {
+async fn decide(cells: &CellSet, id: &str) -> Result<UnitEnd, StoreError> {
     let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
     let now = home.now().await?.millis();
     let mut end = UnitEnd::Rollback;
@@ -227,7 +202,7 @@ async fn decide(cells: &Cells, id: &str) -> Result<UnitEnd, StoreError> {
 }
 
 /// Removes decisions that every database has carried out. `open` has the ids of the units that are still prepared.
-async fn remove_old_decisions(cells: &Cells, open: &BTreeSet<String>) -> Result<(), StoreError> {
+async fn remove_old_decisions(cells: &CellSet, open: &BTreeSet<String>) -> Result<(), StoreError> {
     let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
     let keep = i64::try_from(KEEP_DECISIONS.as_millis()).unwrap_or(i64::MAX);
     let bound = home.now().await?.millis().saturating_sub(keep);

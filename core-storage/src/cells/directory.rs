@@ -8,7 +8,8 @@ use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use tokio::time::Instant;
 
-use super::{CellConfig, tables};
+use super::config::CellConfig;
+use super::tables;
 use crate::filter::Filter;
 use crate::row_store::{RowStore, RowTx};
 use crate::value::{ReadRow, Row, Value};
@@ -48,7 +49,7 @@ impl Directory {
     }
 
     /// Returns the cell of the platform if it was read less than [`MAX_AGE`] ago.
-    fn known(&self, platform: &str) -> Option<usize> {
+    fn find_recent(&self, platform: &str) -> Option<usize> {
         let entry = *self.entries().get(platform)?;
         (entry.at.elapsed() < MAX_AGE).then_some(entry.cell)
     }
@@ -71,7 +72,7 @@ impl Directory {
         home: &dyn RowStore,
         platform: &str,
     ) -> Result<Option<usize>, StoreError> {
-        if let Some(cell) = self.known(platform) {
+        if let Some(cell) = self.find_recent(platform) {
             return Ok(Some(cell));
         }
         let mut name = None;

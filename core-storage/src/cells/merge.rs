@@ -9,7 +9,7 @@ use crate::row_store::{RowTx, copies};
 use crate::value::{Row, Value};
 
 /// A row and its place in the order of a query.
-struct Positioned {
+struct PositionedRow {
     position: Vec<Value>,
     cell: usize,
     row: Row,
@@ -17,7 +17,7 @@ struct Positioned {
 
 /// The rows of a query from several cells.
 #[derive(Default)]
-pub(super) struct MergedRows(Vec<Positioned>);
+pub(super) struct MergedRows(Vec<PositionedRow>);
 
 impl MergedRows {
     /// Reads the rows of one cell. Each cell returns as many as the query may have.
@@ -28,7 +28,7 @@ impl MergedRows {
         select: &Select,
     ) -> Result<(), StoreError> {
         for row in copies(tx, select).await? {
-            self.0.push(Positioned {
+            self.0.push(PositionedRow {
                 position: select.position_of(&row)?,
                 cell,
                 row,

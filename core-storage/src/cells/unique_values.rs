@@ -24,7 +24,7 @@ const INDEXES: [(&str, &[&str]); 5] = [
 /// A value of an index that is unique over all cells.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct UniqueValue {
-    key: String,
+    id: String,
     platform: String,
     /// The name that a conflict reports.
     index: &'static str,
@@ -74,7 +74,7 @@ pub(super) fn of_row(table: &'static Table, row: &Row) -> Vec<UniqueValue> {
         let values = unique.columns.iter().map(|column| table.value(row, column));
         let texts: Option<Vec<String>> = values.map(text).collect();
         Some(UniqueValue {
-            key: key(table, unique, &texts?),
+            id: id_of(table, unique, &texts?),
             platform: platform.to_owned(),
             index: unique.name,
         })
@@ -92,13 +92,13 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the key of a value. Lengths separate the texts, so that different values have different keys.
-fn key(table: &Table, unique: &Unique, texts: &[String]) -> String {
-    let mut key = format!("{}.{}", table.name, unique.name);
+/// Returns the id of a value. Lengths separate the texts, so that different values have different ids.
+fn id_of(table: &Table, unique: &Unique, texts: &[String]) -> String {
+    let mut id = format!("{}.{}", table.name, unique.name);
     for text in texts {
-        key.push_str(&format!(" {}:{text}", text.len()));
+        id.push_str(&format!(" {}:{text}", text.len()));
     }
-    key
+    id
 }
 
 /// The change of the unique values by a write.
@@ -147,7 +147,7 @@ pub(super) async fn release(
     if values.is_empty() {
         return Ok(());
     }
-    let keys = values.iter().map(|value| Value::text(&value.key));
+    let keys = values.iter().map(|value| Value::text(&value.id));
     let with_keys = Filter::In(UNIQUE_VALUES.key(), keys.collect());
     home.delete(&UNIQUE_VALUES, &with_keys).await?;
     Ok(())
@@ -156,7 +156,7 @@ pub(super) async fn release(
 /// Returns the row of a value.
 pub(super) fn row(value: &UniqueValue) -> Row {
     vec![
-        Value::text(&value.key),
+        Value::text(&value.id),
         Value::text(&value.platform),
         Value::Int(1),
     ]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn different_values_have_different_keys() {
+    fn different_values_have_different_ids() {
         let table = crate::tables::all()[0];
         let unique = Unique {
             name: "name",
@@ -227,10 +227,10 @@ mod tests {
             texts(&["a 1:b"]),
             texts(&["", "ab"]),
         ];
-        let keys: BTreeSet<_> = keys
+        let ids: BTreeSet<_> = keys
             .iter()
-            .map(|texts| key(table, &unique, texts))
+            .map(|texts| id_of(table, &unique, texts))
             .collect();
-        assert_eq!(keys.len(), 4);
+        assert_eq!(ids.len(), 4);
     }
 }

@@ -69,13 +69,13 @@ pub struct MemoryRows {
     /// Locked by the one write unit that is open.
     writer: Arc<tokio::sync::Mutex<()>>,
     /// The prepared units by name. Such a unit keeps its turn to write.
-    prepared: Arc<Mutex<BTreeMap<String, Prepared>>>,
+    prepared: Arc<Mutex<BTreeMap<String, PreparedTx>>>,
     clock: Arc<dyn Clock>,
 }
 
 /// A prepared unit, and the time at which it was prepared.
 #[derive(Debug)]
-struct Prepared {
+struct PreparedTx {
     unit: Box<MemoryTx>,
     since: Instant,
 }
@@ -131,7 +131,7 @@ impl RowStore for MemoryRows {
     async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
         let prepared = lock(&self.prepared);
         let found = prepared.iter().filter(|(name, _)| name.starts_with(prefix));
-        let unit = |(name, prepared): (&String, &Prepared)| PreparedUnit {
+        let unit = |(name, prepared): (&String, &PreparedTx)| PreparedUnit {
             name: name.clone(),
             age: prepared.since.elapsed(),
         };
@@ -141,7 +141,7 @@ impl RowStore for MemoryRows {
     async fn end_prepared(&self, name: &str, end: UnitEnd) -> Result<(), StoreError> {
         let prepared = lock(&self.prepared).remove(name);
         match (prepared, end) {
-            (Some(Prepared { unit, .. }), UnitEnd::Commit) => unit.commit().await,
+            (Some(PreparedTx { unit, .. }), UnitEnd::Commit) => unit.commit().await,
             // Dropping a unit undoes its changes.
             _ => Ok(()),
         }
@@ -165,7 +165,7 @@ struct MemoryTx {
     view: View,
     now: Timestamp,
     /// The prepared units of the engine.
-    prepared: Arc<Mutex<BTreeMap<String, Prepared>>>,
+    prepared: Arc<Mutex<BTreeMap<String, PreparedTx>>>,
 }
 
 impl std::fmt::Debug for MemoryTx {
@@ -396,7 +396,7 @@ impl RowTx for MemoryTx {
 
     async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {
         let prepared = Arc::clone(&self.prepared);
-        let unit = Prepared {
+        let unit = PreparedTx {
             unit: self,
             since: Instant::now(),
         };

@@ -13,7 +13,7 @@ use super::values::{Database, is_postgres};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Whether new platforms are also assigned to the database of the server. Default: `false`.
+    /// `true` if new platforms are also assigned to the database of the server. Default: `false`.
     #[serde(default)]
     home_takes_new_platforms: bool,
     /// The cells beside that database.
@@ -29,7 +29,7 @@ struct Cell {
     database_url: String,
     database_direct_url: Option<String>,
     database_replica_url: Option<String>,
-    /// Whether new platforms are assigned to this cell. Default: `true`.
+    /// `true` if new platforms are assigned to this cell, which is the default.
     #[serde(default = "yes")]
     takes_new_platforms: bool,
 }

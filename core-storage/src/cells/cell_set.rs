@@ -1,0 +1,95 @@
+//! The cells of a store, as all of its units of work share them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use core_domain::kernel::Entropy;
+use core_domain::port::PoolState;
+use sha2::{Digest, Sha256};
+
+use super::config::{CellConfig, HOME, HOME_NAME};
+use super::directory::Directory;
+use crate::row_store::RowStore;
+
+/// The cells, and the state that all units of work share.
+#[derive(Debug)]
+pub(super) struct CellSet {
+    /// The cells; the first one is home.
+    pub(super) configs: Vec<CellConfig>,
+    pub(super) directory: Directory,
+    /// The names of the pools of each cell.
+    pub(super) pool_names: Vec<Vec<&'static str>>,
+    /// The random name of the installation, which is part of the names of prepared units.
+    pub(super) installation: String,
+    pub(super) entropy: Arc<dyn Entropy>,
+    /// Taken by each write unit, if a database has only one writer: units that wait for each other's databases would
+    /// never end.
+    pub(super) turn: Option<Arc<tokio::sync::Mutex<()>>>,
+    /// The number of claims.
+    pub(super) claims: AtomicUsize,
+    /// `true` if platforms that are not in the directory are spread over the cells, instead of being at home.
+    pub(super) spreads_unknown: AtomicBool,
+}
+
+impl CellSet {
+    /// Creates the set. `installation` is the random name of the installation.
+    pub(super) fn of(
+        configs: Vec<CellConfig>,
+        installation: String,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        let has_one_writer = configs.iter().any(|cell| cell.rows.has_one_writer());
+        Self {
+            directory: Directory::of(&configs),
+            pool_names: configs.iter().map(pool_names).collect(),
+            installation,
+            entropy,
+            turn: has_one_writer.then(Arc::default),
+            claims: AtomicUsize::new(0),
+            spreads_unknown: AtomicBool::new(false),
+            configs,
+        }
+    }
+
+    /// Returns the database of a cell.
+    pub(super) fn rows(&self, cell: usize) -> &dyn RowStore {
+        self.configs[cell].rows.as_ref()
+    }
+
+    /// Returns the cell of a platform that is not in the directory.
+    pub(super) fn cell_of_unknown(&self, platform: &str) -> usize {
+        match self.spreads_unknown.load(Ordering::Relaxed) {
+            true => self.cell_for_new(platform),
+            false => HOME,
+        }
+    }
+
+    /// Returns the cell for a new platform. It depends only on the id and on the cells that take new platforms.
+    pub(super) fn cell_for_new(&self, platform: &str) -> usize {
+        let taking = self.configs.iter().zip(0..);
+        let taking: Vec<usize> = taking
+            .filter(|(cell, _)| cell.takes_new_platforms)
+            .map(|(_, index)| index)
+            .collect();
+        let hash = Sha256::digest(platform.as_bytes());
+        let number = hash
+            .iter()
+            .take(4)
+            .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        taking
+            .get(number % taking.len().max(1))
+            .copied()
+            .unwrap_or(HOME)
+    }
+}
+
+/// Returns the names of the pools of a cell. Those of home are as without cells; the others start with the name of the
+/// cell.
+fn pool_names(cell: &CellConfig) -> Vec<&'static str> {
+    let name = |pool: PoolState| match cell.name == HOME_NAME {
+        true => pool.name,
+        // Labels of metrics live as long as the process.
+        false => &*format!("{}-{}", cell.name, pool.name).leak(),
+    };
+    cell.rows.pools().into_iter().map(name).collect()
+}

@@ -1,0 +1,83 @@
+//! The first use of cells: the existing platforms of home become part of the directory.
+
+use std::collections::BTreeSet;
+
+use core_domain::kernel::{Entropy, StoreError};
+use core_domain::port::Mode;
+
+use super::config::CellConfig;
+use super::place::{Place, place_of};
+use super::{directory, tables, unique_values};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::copies;
+use crate::value::{ReadRow, Value};
+
+/// The row of the directory with the random name of the installation. It is not the id of a platform.
+const INSTALLATION: &str = "*";
+
+/// The number of rows that are added to the home cell in one unit of work.
+const SLICE: u32 = 1_000;
+
+/// Adds the platforms of home and their unique values to the tables of cells, unless this was done before. Returns the
+/// random name of the installation. Processes that start at the same time can both do it.
+pub(super) async fn enroll(home: &CellConfig, entropy: &dyn Entropy) -> Result<String, StoreError> {
+    if let Some(name) = installation(home).await? {
+        return Ok(name);
+    }
+    for table in unique_values::tables() {
+        enroll_rows(home, Select::of(table)).await?;
+    }
+    let mut random = [0; 8];
+    entropy.fill(&mut random);
+    let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut unit = home.rows.begin(Mode::Write).await?;
+    let row = directory::entry(INSTALLATION, &name);
+    unit.insert_new(&tables::PLATFORMS, vec![row]).await?;
+    unit.commit().await?;
+    let name = installation(home).await?;
+    name.ok_or_else(|| StoreError::backend("the name of the installation was removed"))
+}
+
+/// Returns the random name of the installation, if it has one.
+pub(super) async fn installation(home: &CellConfig) -> Result<Option<String>, StoreError> {
+    let mut name = None;
+    let mut visit = |row: &dyn ReadRow| {
+        name = row.read(1)?.as_text().map(str::to_owned);
+        Ok(())
+    };
+    let mut unit = home.rows.begin(Mode::Auto).await?;
+    unit.get(&tables::PLATFORMS, INSTALLATION, &Filter::all(), &mut visit)
+        .await?;
+    Ok(name)
+}
+
+/// Adds the unique values of all rows of a table, and the platforms that they are.
+async fn enroll_rows(home: &CellConfig, mut select: Select) -> Result<(), StoreError> {
+    let table = select.table;
+    select.limit = Some(SLICE);
+    loop {
+        let mut unit = home.rows.begin(Mode::ReadCommitted).await?;
+        let rows = copies(unit.as_mut(), &select).await?;
+        let Some(last) = rows.last() else {
+            unit.rollback().await;
+            return Ok(());
+        };
+        select.after = Some(vec![last.first().cloned().unwrap_or(Value::Null)]);
+        let values = rows
+            .iter()
+            .flat_map(|row| unique_values::of_row(table, row));
+        let values = values.map(|value| unique_values::row(&value)).collect();
+        unit.insert_new(&tables::UNIQUE_VALUES, values).await?;
+        if let Place::Named(column, _) = place_of(table) {
+            let platforms = rows
+                .iter()
+                .filter_map(|row| table.value(row, column).as_text());
+            let platforms: BTreeSet<&str> = platforms.collect();
+            let entries = platforms.iter().map(|id| directory::entry(id, &home.name));
+            let entries = entries.collect();
+            unit.insert_new(&tables::PLATFORMS, entries).await?;
+        }
+        unit.commit().await?;
+    }
+}

@@ -1,0 +1,337 @@
+//! The open units of a unit of work over several cells, and the cells that its calls go to.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
+use core_domain::provisioning::Job;
+use tokio::sync::OwnedMutexGuard;
+
+use super::cell_set::CellSet;
+use super::config::HOME;
+use super::place::{Naming, Place, place_of};
+use super::{directory, unique_values};
+use crate::filter::Filter;
+use crate::row_store::{RowStore, RowTx};
+use crate::table::Table;
+use crate::tabular::Tabular;
+use crate::value::{ReadRow, Row, Value};
+
+/// Maximum number of platforms of a query whose cells are looked up. A query with more goes to all cells.
+const MAX_LOOKED_UP: usize = 16;
+
+/// A unit of work over several cells. It opens a unit in a cell when it first needs it.
+pub(super) struct CellUnit {
+    pub(super) cells: Arc<CellSet>,
+    pub(super) mode: Mode,
+    /// `true` if reads may use replicas.
+    pub(super) is_stale: bool,
+    /// The units in the cells, by index.
+    pub(super) units: Vec<Option<OpenUnit>>,
+    /// The cells of the platforms that this unit creates.
+    pub(super) created: BTreeMap<String, usize>,
+    pub(super) seen: SeenRows,
+    /// Held by a unit that writes, if a database has only one writer.
+    pub(super) turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// A unit of work in one cell.
+pub(super) struct OpenUnit {
+    pub(super) tx: Box<dyn RowTx>,
+    pub(super) has_changes: bool,
+}
+
+/// The cells of the rows that a unit has read or written, by table and key.
+#[derive(Default)]
+pub(super) struct SeenRows(HashMap<&'static str, HashMap<Value, usize>>);
+
+impl SeenRows {
+    pub(super) fn add(&mut self, table: &'static Table, key: Value, cell: usize) {
+        self.0.entry(table.name).or_default().insert(key, cell);
+    }
+
+    pub(super) fn cell(&self, table: &'static Table, key: &Value) -> Option<usize> {
+        self.0.get(table.name)?.get(key).copied()
+    }
+
+    /// Returns the cell of the rows with these keys; `None` unless all were seen, in one cell.
+    pub(super) fn common_cell(&self, table: &'static Table, keys: &[Value]) -> Option<usize> {
+        let mut cells = keys.iter().map(|key| self.cell(table, key));
+        let first = cells.next()??;
+        cells.all(|cell| cell == Some(first)).then_some(first)
+    }
+}
+
+impl CellUnit {
+    pub(super) fn new(cells: Arc<CellSet>, mode: Mode) -> Self {
+        let units = cells.configs.iter().map(|_| None).collect();
+        Self {
+            cells,
+            mode,
+            is_stale: false,
+            units,
+            created: BTreeMap::new(),
+            seen: SeenRows::default(),
+            turn: None,
+        }
+    }
+
+    /// Uses this unit for a cell.
+    pub(super) fn adopt(&mut self, cell: usize, tx: Box<dyn RowTx>) {
+        self.units[cell] = Some(OpenUnit {
+            tx,
+            has_changes: false,
+        });
+    }
+
+    /// Returns the unit in a cell, and the rows that were seen.
+    pub(super) async fn parts(
+        &mut self,
+        cell: usize,
+    ) -> Result<(&mut OpenUnit, &mut SeenRows), StoreError> {
+        let unit = match self.units[cell].take() {
+            Some(unit) => unit,
+            None => OpenUnit {
+                tx: begin(self.cells.rows(cell), self.mode, self.is_stale).await?,
+                has_changes: false,
+            },
+        };
+        Ok((self.units[cell].insert(unit), &mut self.seen))
+    }
+
+    pub(super) async fn tx(&mut self, cell: usize) -> Result<&mut dyn RowTx, StoreError> {
+        Ok(self.parts(cell).await?.0.tx.as_mut())
+    }
+
+    /// Returns the unit in a cell for a change.
+    pub(super) async fn changing(&mut self, cell: usize) -> Result<&mut dyn RowTx, StoreError> {
+        let (unit, _) = self.parts(cell).await?;
+        unit.has_changes = true;
+        Ok(unit.tx.as_mut())
+    }
+
+    /// Returns all cells.
+    pub(super) fn each(&self) -> Vec<usize> {
+        (0..self.units.len()).collect()
+    }
+
+    /// Returns the cell of a platform. A platform that is not in the directory does not exist, or only at home.
+    pub(super) async fn cell_of_platform(&mut self, platform: &str) -> Result<usize, StoreError> {
+        let known = self.directory_entry(platform).await?;
+        Ok(known.unwrap_or_else(|| self.cells.cell_of_unknown(platform)))
+    }
+
+    pub(super) async fn directory_entry(
+        &mut self,
+        platform: &str,
+    ) -> Result<Option<usize>, StoreError> {
+        if let Some(cell) = self.created.get(platform) {
+            return Ok(Some(*cell));
+        }
+        let cells = Arc::clone(&self.cells);
+        let home = self.units[HOME].as_mut().map(|unit| &mut *unit.tx as _);
+        cells
+            .directory
+            .cell_of(home, cells.rows(HOME), platform)
+            .await
+    }
+
+    /// Returns the cell of a platform. If it is new, assigns it to one.
+    pub(super) async fn cell_of_created(&mut self, platform: &str) -> Result<usize, StoreError> {
+        if let Some(cell) = self.directory_entry(platform).await? {
+            return Ok(cell);
+        }
+        let cell = self.cells.cell_for_new(platform);
+        let name = self.cells.configs[cell].name.clone();
+        let added = directory::add(self.changing(HOME).await?, platform, &name).await;
+        added.map_err(StoreError::conflict_as_retry)?;
+        self.created.insert(platform.to_owned(), cell);
+        Ok(cell)
+    }
+
+    /// Returns the cell of what the value names.
+    pub(super) async fn cell_of_named(
+        &mut self,
+        naming: Naming,
+        value: &Value,
+    ) -> Result<usize, StoreError> {
+        match value.as_text().map(|text| naming.platform(text)) {
+            Some(Some(platform)) => self.cell_of_platform(&platform).await,
+            Some(None) | None => Ok(HOME),
+        }
+    }
+
+    /// Returns the cell of a job; home if there is no such job.
+    pub(super) async fn cell_of_job(&mut self, job: &Value) -> Result<usize, StoreError> {
+        let found = self.find(Job::TABLE, job).await?;
+        Ok(found.unwrap_or(HOME))
+    }
+
+    /// Finds the cell of the row with this key.
+    pub(super) async fn find(
+        &mut self,
+        table: &'static Table,
+        key: &Value,
+    ) -> Result<Option<usize>, StoreError> {
+        if let Some(cell) = self.seen.cell(table, key) {
+            return Ok(Some(cell));
+        }
+        let Some(text) = key.as_text() else {
+            return Ok(None);
+        };
+        for cell in self.each() {
+            let mut found = false;
+            let mut visit = |_: &dyn ReadRow| {
+                found = true;
+                Ok(())
+            };
+            let (unit, seen) = self.parts(cell).await?;
+            unit.tx.get(table, text, &Filter::all(), &mut visit).await?;
+            if found {
+                seen.add(table, key.clone(), cell);
+                return Ok(Some(cell));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the cells that can have rows that match the filter.
+    pub(super) async fn route(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<usize>, StoreError> {
+        match place_of(table) {
+            Place::Home | Place::Everywhere => Ok(vec![HOME]),
+            Place::Any => Ok(self.by_keys(table, filter)),
+            Place::Named(column, _) if filter.requires_null(column) => Ok(vec![HOME]),
+            Place::Named(column, naming) => match filter.values_of(column) {
+                Some(values) if values.len() <= MAX_LOOKED_UP => {
+                    let mut cells = BTreeSet::new();
+                    for value in values {
+                        cells.insert(self.cell_of_named(naming, value).await?);
+                    }
+                    Ok(cells.into_iter().collect())
+                }
+                _ => self.route_without_name(table, filter).await,
+            },
+            Place::OfJob(column) => match filter.values_of(column) {
+                Some([job]) => Ok(vec![self.cell_of_job(job).await?]),
+                _ => self.route_without_name(table, filter).await,
+            },
+        }
+    }
+
+    /// Returns the cells of rows that are not placed by their platform. If the filter names a platform nevertheless, they
+    /// are in its cell or at home.
+    pub(super) async fn route_without_name(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<usize>, StoreError> {
+        if let Some(cell) = self.seen_cell(table, filter) {
+            return Ok(vec![cell]);
+        }
+        let Some(platform) = filter.platform() else {
+            return Ok(self.by_keys(table, filter));
+        };
+        let cell = self.cell_of_platform(platform).await?;
+        let cells = BTreeSet::from([HOME, cell]);
+        Ok(cells.into_iter().collect())
+    }
+
+    /// Returns the cell of the rows whose keys the filter names, if all were seen there.
+    pub(super) fn seen_cell(&self, table: &'static Table, filter: &Filter) -> Option<usize> {
+        let keys = filter.values_of(table.key())?;
+        self.seen.common_cell(table, keys)
+    }
+
+    /// Returns the cell of the rows whose keys the filter names, if all were seen there, or else all cells.
+    pub(super) fn by_keys(&self, table: &'static Table, filter: &Filter) -> Vec<usize> {
+        match self.seen_cell(table, filter) {
+            Some(cell) => vec![cell],
+            None => self.each(),
+        }
+    }
+
+    /// Returns the cells whose rows a change of the table must change.
+    pub(super) async fn route_change(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Vec<usize>, StoreError> {
+        match place_of(table) {
+            Place::Everywhere => Ok(self.each()),
+            _ => self.route(table, filter).await,
+        }
+    }
+
+    /// Returns the cell of a row that is inserted.
+    pub(super) async fn cell_of_row(
+        &mut self,
+        table: &'static Table,
+        row: &Row,
+    ) -> Result<usize, StoreError> {
+        match place_of(table) {
+            Place::Home | Place::Everywhere => Ok(HOME),
+            Place::Any => Ok(self.writing_cell()),
+            Place::Named(column, naming) => {
+                let value = table.value(row, column);
+                match value.as_text() {
+                    Some(platform) if unique_values::creates_platforms(table) => {
+                        self.cell_of_created(platform).await
+                    }
+                    _ => self.cell_of_named(naming, value).await,
+                }
+            }
+            Place::OfJob(column) => self.cell_of_job(table.value(row, column)).await,
+        }
+    }
+
+    /// Returns the cell that this unit has changed, so that it can change it alone.
+    pub(super) fn writing_cell(&self) -> usize {
+        let is_changed = |unit: &Option<OpenUnit>| unit.as_ref().is_some_and(|u| u.has_changes);
+        let changed = (HOME + 1..self.units.len()).find(|cell| is_changed(&self.units[*cell]));
+        changed.unwrap_or(HOME)
+    }
+
+    /// Splits rows by their cells. Keeps their order.
+    pub(super) async fn split<T: Clone>(
+        &mut self,
+        table: &'static Table,
+        items: Vec<T>,
+        row: fn(&T) -> &Row,
+    ) -> Result<BTreeMap<usize, Vec<T>>, StoreError> {
+        let mut parts: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+        if place_of(table) == Place::Everywhere {
+            return Ok(self
+                .each()
+                .into_iter()
+                .map(|cell| (cell, items.clone()))
+                .collect());
+        }
+        for item in items {
+            let key = row(&item).first().cloned().unwrap_or(Value::Null);
+            let cell = match self.seen.cell(table, &key) {
+                Some(cell) => cell,
+                None => self.cell_of_row(table, row(&item)).await?,
+            };
+            self.seen.add(table, key, cell);
+            parts.entry(cell).or_default().push(item);
+        }
+        Ok(parts)
+    }
+}
+
+/// Opens a unit in a cell.
+async fn begin(
+    rows: &dyn RowStore,
+    mode: Mode,
+    is_stale: bool,
+) -> Result<Box<dyn RowTx>, StoreError> {
+    if is_stale && let Some(stale) = rows.begin_stale().await {
+        return Ok(stale);
+    }
+    rows.begin(mode).await
+}

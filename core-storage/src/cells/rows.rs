@@ -1,0 +1,150 @@
+//! The row engine over several cells.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::kernel::{Entropy, StoreError};
+use core_domain::port::{Mode, PoolState};
+
+use super::cell_set::CellSet;
+use super::commit;
+use super::config::{CellConfig, HOME, HOME_NAME, check_names};
+use super::enroll::{enroll, installation};
+use super::route::CellUnit;
+use crate::checked_tx::CheckedTx;
+use crate::row_store::{RowStore, RowTx};
+
+/// The row engine over several cells.
+#[derive(Clone, Debug)]
+pub struct CellRows {
+    cells: Arc<CellSet>,
+}
+
+impl CellRows {
+    /// Opens the store over several cells. One of them is [home](HOME_NAME). The first time, the existing platforms of home
+    /// are added to the directory. Until the store is dropped, a task ends the units that were abandoned half-way.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if a name is invalid or used twice, if there is no home, or if another cell cannot prepare
+    /// units.
+    pub async fn open(
+        cells: Vec<CellConfig>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StoreError> {
+        let configs = home_first(cells)?;
+        let installation = enroll(&configs[HOME], entropy.as_ref()).await?;
+        let opened = Self::of(configs, installation, entropy).await?;
+        let cells = Arc::downgrade(&opened.cells);
+        tokio::spawn(commit::end_abandoned_until_dropped(cells));
+        Ok(opened)
+    }
+
+    /// Opens the store over cells that a server has used, for reading.
+    ///
+    /// # Errors
+    /// Those of [`CellRows::open`]; [`StoreError::Backend`] if no server has used these cells.
+    pub async fn open_read_only(
+        cells: Vec<CellConfig>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StoreError> {
+        let configs = home_first(cells)?;
+        let installation = installation(&configs[HOME]).await?;
+        let installation = installation.ok_or_else(|| {
+            StoreError::backend("no server has used these cells yet; start one with the same cells")
+        })?;
+        Self::of(configs, installation, entropy).await
+    }
+
+    async fn of(
+        configs: Vec<CellConfig>,
+        installation: String,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StoreError> {
+        let cells = CellSet::of(configs, installation, entropy);
+        for cell in HOME + 1..cells.configs.len() {
+            commit::prepared_units(&cells, cell).await?;
+        }
+        Ok(Self {
+            cells: Arc::new(cells),
+        })
+    }
+
+    /// Returns the names of the cells; the first one is home.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.cells.configs.iter().map(|cell| cell.name.as_str())
+    }
+
+    /// Assigns platforms that are not in the directory as if they were new, for tests that write rows without a platform.
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn with_unknown_platforms_spread(self) -> Self {
+        self.cells.spreads_unknown.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// Returns the name of a unit that is prepared in a cell, for tests that prepare one.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn prepared_name(&self, cell: &str, id: &str) -> String {
+        match self.names().position(|name| name == cell) {
+            Some(cell) => commit::prefix(&self.cells, cell) + id,
+            None => panic!("there is no cell {cell}"),
+        }
+    }
+
+    /// Ends the units that were prepared at least this long ago and whose process did not end them, and removes old
+    /// decisions. Returns the number of units. The store does this by itself every few seconds.
+    ///
+    /// # Errors
+    /// Those of the stores. Cells that could be reached are done nevertheless.
+    pub async fn end_abandoned(&self, min_age: Duration) -> Result<u64, StoreError> {
+        commit::end_abandoned(&self.cells, min_age).await
+    }
+
+    fn unit(&self, mode: Mode) -> CellUnit {
+        CellUnit::new(Arc::clone(&self.cells), mode)
+    }
+}
+
+#[async_trait]
+impl RowStore for CellRows {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        let mut unit = self.unit(mode);
+        if let (Some(turn), Mode::Write | Mode::ReadCommitted) = (&self.cells.turn, mode) {
+            unit.turn = Some(Arc::clone(turn).lock_owned().await);
+        }
+        Ok(CheckedTx::wrap(Box::new(unit), mode))
+    }
+
+    async fn begin_stale(&self) -> Option<Box<dyn RowTx>> {
+        let mut unit = self.unit(Mode::Read);
+        unit.is_stale = true;
+        unit.adopt(HOME, self.cells.configs[HOME].rows.begin_stale().await?);
+        Some(CheckedTx::wrap(Box::new(unit), Mode::Read))
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        let cells = self.cells.configs.iter().zip(&self.cells.pool_names);
+        let pools = cells.flat_map(|(cell, names)| {
+            let named = |(name, pool)| PoolState { name, ..pool };
+            names.iter().copied().zip(cell.rows.pools()).map(named)
+        });
+        pools.collect()
+    }
+
+    fn has_one_writer(&self) -> bool {
+        self.cells.turn.is_some()
+    }
+}
+
+/// Checks the names of the cells, and puts home first.
+fn home_first(mut configs: Vec<CellConfig>) -> Result<Vec<CellConfig>, StoreError> {
+    configs.sort_by_key(|cell| cell.name != HOME_NAME);
+    check_names(configs.iter().map(|cell| cell.name.as_str()))?;
+    Ok(configs)
+}
