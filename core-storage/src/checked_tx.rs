@@ -12,7 +12,7 @@ use core_domain::port::{Direction, HostStatements, Mode, StatementTime};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowTx};
+use crate::row_store::{GroupSum, Replacement, RowTx};
 use crate::table::{Table, Type};
 use crate::tables;
 use crate::value::{ReadRow, Row, Value, Visit};
@@ -172,13 +172,16 @@ fn check_key(table: &Table, key: &str) -> Result<(), StoreError> {
     )))
 }
 
-fn check_sum(table: &Table, column: &str, group: &str) -> Result<(), StoreError> {
-    let group = table.column(group)?;
-    if table.column(column)?.kind == Type::Int && !group.nullable {
+fn check_sum(table: &Table, column: &str, groups: &[&str]) -> Result<(), StoreError> {
+    let mut is_valid = table.column(column)?.kind == Type::Int;
+    for group in groups {
+        is_valid &= !table.column(group)?.nullable;
+    }
+    if is_valid {
         return Ok(());
     }
     Err(StoreError::backend(
-        "only integer columns can be summed, grouped by a column that is not nullable",
+        "only integer columns can be summed, grouped by columns that are not nullable",
     ))
 }
 
@@ -392,15 +395,15 @@ impl RowTx for CheckedTx {
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError> {
+    ) -> Result<Vec<GroupSum>, StoreError> {
         self.ensure_active()?;
         let checked = filter
             .check(table)
-            .and_then(|()| check_sum(table, column, group));
+            .and_then(|()| check_sum(table, column, groups));
         self.track_error(checked)?;
-        let outcome = self.inner.sum(table, column, group, filter).await;
+        let outcome = self.inner.sum(table, column, groups, filter).await;
         self.track_error(outcome)
     }
 

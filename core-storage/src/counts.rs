@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use core_domain::kernel::ListVersion;
+
 use crate::canonical::Canonical;
 use crate::filter::Filter;
 use crate::table::Table;
@@ -13,99 +15,101 @@ const CAPACITY: usize = 1_024;
 const MAX_QUERY_BYTES: usize = 1_024;
 
 /// A table and a filter in canonical bytes.
-type CountKey = Vec<u8>;
+pub(crate) type CountKey = Vec<u8>;
 
-/// Identifies a count by its query and by a number that changes whenever the counted rows may have changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CountId {
-    key: CountKey,
-    number: u64,
-}
-
-impl CountId {
-    /// Returns the same count at another number.
-    pub(crate) fn with_number(self, number: u64) -> Self {
-        Self { number, ..self }
-    }
-}
-
-/// Identifies a count of rows by the commit number of their table, see
-/// [`RowTx::commit_number`](crate::RowTx::commit_number). Returns `None` if the query is too long to be remembered.
-pub(crate) fn at_commit(table: &Table, filter: &Filter, number: u64) -> Option<CountId> {
-    let key = key(table, filter)?;
-    Some(CountId { key, number })
-}
-
-/// Identifies a count of rows by the version of their list that the domain supplies. Returns `None` if the query is too
-/// long to be remembered.
-pub(crate) fn at_version(table: &Table, filter: &Filter, version: u64) -> Option<CountId> {
-    let mut key = key(table, filter)?;
-    key.push(b'v');
-    let number = version;
-    Some(CountId { key, number })
-}
-
-/// The remembered counts. A count is valid for the same query at the same number.
-#[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<Generations>);
-
-/// The recently used counts and the counts used before those. When `recent` is full, it becomes `older`. This bounds
-/// the memory without a list of uses.
-#[derive(Debug, Default)]
-struct Generations {
-    recent: HashMap<CountKey, RememberedCount>,
-    older: HashMap<CountKey, RememberedCount>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct RememberedCount {
-    number: u64,
-    count: u64,
-}
-
-fn key(table: &Table, filter: &Filter) -> Option<CountKey> {
+/// Returns the key of the count of a query. Returns `None` if the query is too long to be remembered.
+pub(crate) fn key(table: &Table, filter: &Filter) -> Option<CountKey> {
     let bytes = Canonical::filter(table.name, filter).into_bytes();
     (bytes.len() <= MAX_QUERY_BYTES).then_some(bytes)
 }
 
-impl Counts {
-    fn generations(&self) -> MutexGuard<'_, Generations> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A count that is valid while a number stays the same. The number changes whenever the counted rows may have changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NumberedCount {
+    pub(crate) number: u64,
+    pub(crate) count: u64,
+}
 
-    /// Returns the count if it is remembered at this number.
-    pub(crate) fn get(&self, CountId { key, number }: &CountId) -> Option<u64> {
-        let mut generations = self.generations();
-        let counted = match generations.recent.get(key) {
-            Some(counted) => *counted,
-            None => {
-                let (key, counted) = generations.older.remove_entry(key)?;
-                generations.add(key, counted);
-                counted
-            }
-        };
-        (counted.number == *number).then_some(counted.count)
-    }
+/// A count of rows of an append-only list.
+#[derive(Clone, Debug)]
+pub(crate) struct ListCount {
+    /// The version of the list.
+    pub(crate) version: ListVersion,
+    pub(crate) count: u64,
+    /// The part of the count that later counts can use; `None` if they start anew.
+    pub(crate) settled: Option<SettledRows>,
+}
 
-    /// Returns whether a count of the same query is remembered, at any number.
-    pub(crate) fn has(&self, CountId { key, .. }: &CountId) -> bool {
-        let generations = self.generations();
-        generations.recent.contains_key(key) || generations.older.contains_key(key)
-    }
+/// The rows of an append-only list whose keys are smaller than a bound, which is older than the rows that are usually
+/// added.
+#[derive(Clone, Debug)]
+pub(crate) struct SettledRows {
+    /// The smallest key that is not settled.
+    pub(crate) before: String,
+    /// The number of these rows that were ever added to the list.
+    pub(crate) added: u64,
+    /// The number of these rows that match the query.
+    pub(crate) matching: u64,
+}
 
-    /// Remembers a count.
-    pub(crate) fn put(&self, CountId { key, number }: CountId, count: u64) {
-        self.generations()
-            .add(key, RememberedCount { number, count });
+/// The remembered counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// The counts of lists whose rows change.
+    pub(crate) numbered: Recent<NumberedCount>,
+    /// The counts of append-only lists.
+    pub(crate) of_lists: Recent<ListCount>,
+}
+
+/// A bounded map of the recently used values.
+#[derive(Debug)]
+pub(crate) struct Recent<V>(Mutex<Generations<V>>);
+
+/// The recently used values and the values used before those. When `recent` is full, it becomes `older`. This bounds
+/// the memory without a list of uses.
+#[derive(Debug)]
+struct Generations<V> {
+    recent: HashMap<CountKey, V>,
+    older: HashMap<CountKey, V>,
+}
+
+impl<V> Default for Recent<V> {
+    fn default() -> Self {
+        Self(Mutex::new(Generations {
+            recent: HashMap::new(),
+            older: HashMap::new(),
+        }))
     }
 }
 
-impl Generations {
-    fn add(&mut self, key: CountKey, counted: RememberedCount) {
+impl<V: Clone> Recent<V> {
+    fn generations(&self) -> MutexGuard<'_, Generations<V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the value of a query.
+    pub(crate) fn get(&self, key: &CountKey) -> Option<V> {
+        let mut generations = self.generations();
+        if let Some(value) = generations.recent.get(key) {
+            return Some(value.clone());
+        }
+        let (key, value) = generations.older.remove_entry(key)?;
+        generations.add(key, value.clone());
+        Some(value)
+    }
+
+    /// Remembers the value of a query.
+    pub(crate) fn put(&self, key: CountKey, value: V) {
+        self.generations().add(key, value);
+    }
+}
+
+impl<V> Generations<V> {
+    fn add(&mut self, key: CountKey, value: V) {
         if self.recent.len() >= CAPACITY && !self.recent.contains_key(&key) {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.insert(key, counted);
+        self.recent.insert(key, value);
     }
 }
 
@@ -113,31 +117,14 @@ impl Generations {
 mod tests {
     use super::*;
 
-    fn at(key: u8, number: u64) -> CountId {
-        let key = vec![key; 9];
-        CountId { key, number }
-    }
-
-    #[test]
-    fn a_count_is_valid_only_at_its_number() {
-        let counts = Counts::default();
-        counts.put(at(1, 7), 100);
-        assert_eq!(counts.get(&at(1, 7)), Some(100));
-        assert_eq!(counts.get(&at(1, 6)), None);
-        assert_eq!(counts.get(&at(1, 8)), None);
-        assert_eq!(counts.get(&at(2, 7)), None);
-        counts.put(at(1, 8), 101);
-        assert_eq!(counts.get(&at(1, 8)), Some(101));
-    }
-
     #[test]
     fn counts_are_bounded_and_recently_used_counts_are_kept() {
-        let counts = Counts::default();
-        counts.put(at(0, 1), 42);
+        let counts = Recent::default();
+        let kept = vec![0; 9];
+        counts.put(kept.clone(), 42);
         for n in 0..10 * CAPACITY as u64 {
-            let key = n.to_le_bytes().to_vec();
-            counts.put(CountId { key, number: 1 }, n);
-            assert_eq!(counts.get(&at(0, 1)), Some(42));
+            counts.put(n.to_le_bytes().to_vec(), n);
+            assert_eq!(counts.get(&kept), Some(42));
         }
         let generations = counts.generations();
         assert!(generations.recent.len() <= CAPACITY && generations.older.len() <= CAPACITY);

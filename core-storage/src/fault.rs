@@ -11,13 +11,13 @@ use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowStore, RowTx};
+use crate::row_store::{GroupSum, Replacement, RowStore, RowTx};
 use crate::table::Table;
 use crate::value::{Row, Value, Visit};
 
 /// An engine wrapper that makes one chosen call fail, or calls at random. Calls are counted over all units: `begin`,
 /// every call of a unit, and `commit`. A commit that fails at random fails before or after it takes effect, and its
-/// error does not tell which. The wrapper records the queries that it runs.
+/// error does not tell which. The wrapper records the queries and counts that it runs.
 #[derive(Clone, Debug)]
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
@@ -27,6 +27,8 @@ pub struct FaultStore {
     commits_left: Arc<AtomicI64>,
     rng: Arc<Mutex<FaultRng>>,
     queries: Arc<Mutex<Vec<Select>>>,
+    counts: Arc<Mutex<Vec<Select>>>,
+    has_commit_numbers: bool,
 }
 
 /// Chooses the calls that fail: one in `one_in`, or none if `one_in` is 0.
@@ -62,13 +64,28 @@ impl FaultStore {
             commits_left: Arc::new(AtomicI64::new(i64::MAX)),
             rng: Arc::default(),
             queries: Arc::default(),
+            counts: Arc::default(),
+            has_commit_numbers: true,
         }
+    }
+
+    /// Behaves like an engine on which other processes commit, see [`RowTx::commit_number`].
+    #[must_use]
+    pub fn without_commit_numbers(mut self) -> Self {
+        self.has_commit_numbers = false;
+        self
     }
 
     /// Returns the queries since the last call of this method, in order.
     #[must_use]
     pub fn take_queries(&self) -> Vec<Select> {
-        std::mem::take(&mut *self.queries.lock().unwrap_or_else(PoisonError::into_inner))
+        take(&self.queries)
+    }
+
+    /// Returns the queries whose rows were counted since the last call of this method, in order.
+    #[must_use]
+    pub fn take_counts(&self) -> Vec<Select> {
+        take(&self.counts)
     }
 
     /// From now on makes one call in `one_in` fail; 0 makes none fail. The same seed and the same calls give the same
@@ -138,6 +155,14 @@ impl RowStore for FaultStore {
     fn pools(&self) -> Vec<PoolState> {
         self.inner.pools()
     }
+}
+
+fn lock(selects: &Mutex<Vec<Select>>) -> MutexGuard<'_, Vec<Select>> {
+    selects.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take(selects: &Mutex<Vec<Select>>) -> Vec<Select> {
+    std::mem::take(&mut *lock(selects))
 }
 
 const INJECTED: &str = "a fault was injected";
@@ -228,15 +253,15 @@ impl RowTx for FaultTx {
     }
 
     fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        if !self.store.has_commit_numbers {
+            return None;
+        }
         self.inner.commit_number(table, platform)
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.store.call()?;
-        let queries = self.store.queries.lock();
-        queries
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(select.clone());
+        lock(&self.store.queries).push(select.clone());
         self.inner.select(select, visit).await
     }
 
@@ -257,6 +282,7 @@ impl RowTx for FaultTx {
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
         self.store.call()?;
+        lock(&self.store.counts).push(Select::of(table).filter(filter.clone()));
         self.inner.count(table, filter).await
     }
 
@@ -273,11 +299,11 @@ impl RowTx for FaultTx {
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError> {
+    ) -> Result<Vec<GroupSum>, StoreError> {
         self.store.call()?;
-        self.inner.sum(table, column, group, filter).await
+        self.inner.sum(table, column, groups, filter).await
     }
 
     async fn walk(

@@ -107,6 +107,7 @@ pub mod fault;
 mod filter;
 mod identity_map;
 mod join;
+mod list_count;
 pub mod memory;
 mod page;
 #[cfg(feature = "postgres")]
@@ -139,7 +140,7 @@ pub use filter::{Filter, IntoValue, Op, prefix_end};
 pub use join::{Join, On, VisitJoined};
 pub use page::DEFAULT_PAGE_BYTES;
 pub use query::{Order, Select};
-pub use row_store::{PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
+pub use row_store::{GroupSum, PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
 pub use table::{
     ArchiveBound, Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION,
 };

@@ -28,6 +28,10 @@ pub struct Select {
     pub after: Option<Vec<Value>>,
     /// The maximum number of rows; `None` means no limit.
     pub limit: Option<u32>,
+    /// The filter of the append-only list from which this query selects rows, see
+    /// [`Total::AtVersion`](core_domain::kernel::Total::AtVersion). `None` if the list has no version. Engines can ignore
+    /// this field.
+    pub list: Option<Filter>,
     /// If `true`, records that cannot be decoded are skipped; if `false`, they abort the unit. Engines can ignore this
     /// field.
     pub skips_damaged: bool,
@@ -43,6 +47,7 @@ impl Select {
             order: Vec::new(),
             after: None,
             limit: None,
+            list: None,
             skips_damaged: false,
         }
     }
@@ -51,6 +56,14 @@ impl Select {
     #[must_use]
     pub const fn leave_out_damaged(mut self, leave_out: bool) -> Self {
         self.skips_damaged = leave_out;
+        self
+    }
+
+    /// Declares that the conditions so far describe an append-only list with a version. Later conditions select rows from
+    /// that list.
+    #[must_use]
+    pub fn as_list(mut self) -> Self {
+        self.list = Some(self.filter.clone());
         self
     }
 

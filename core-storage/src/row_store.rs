@@ -90,6 +90,17 @@ pub struct Replacement {
     pub new: Row,
 }
 
+/// The rows with the same values in some columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSum {
+    /// The values of the columns.
+    pub values: Vec<Value>,
+    /// The number of rows.
+    pub count: u64,
+    /// The sum of the summed column.
+    pub sum: i64,
+}
+
 /// A unit of work on rows. Every error except [`StoreError::Conflict`] aborts it.
 #[async_trait]
 pub trait RowTx: Send {
@@ -306,18 +317,19 @@ pub trait RowTx: Send {
         None
     }
 
-    /// Returns the sum of an integer column over the matching rows for each value of the group column, sorted by that
-    /// value. As in SQL, NULLs are ignored; a group with only NULLs has the sum 0.
+    /// Returns the number of matching rows and the sum of an integer column for each combination of values of the group
+    /// columns, sorted by these values. Without group columns, all matching rows form one group. As in SQL, NULLs are
+    /// ignored; a group with only NULLs has the sum 0. Every group has at least one row.
     ///
     /// # Errors
-    /// Only those of the store.
+    /// [`StoreError::Backend`] if a sum exceeds 64 bits.
     async fn sum(
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError>;
+    ) -> Result<Vec<GroupSum>, StoreError>;
 
     /// Passes the matching ancestors or descendants of the row with this key to the visitor, at most `depth` steps
     /// away. The row itself is omitted. Ancestors are passed root first, descendants nearest first; rows at the same

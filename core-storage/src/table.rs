@@ -100,7 +100,7 @@ impl Unique {
 /// An index that is not unique. It serves queries that fix its first columns and sort by the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// The columns of the index, without the key, which is appended.
+    /// The columns of the index, without the key, which is appended. An index without columns is sorted by the key alone.
     pub columns: &'static [&'static str],
     /// Additional columns that the index stores. A count that depends only on columns of the index reads no rows.
     pub includes: &'static [&'static str],

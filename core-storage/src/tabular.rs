@@ -90,7 +90,7 @@ macro_rules! table {
         $(computed { $($computed:ident: $computed_kind:ty = $compute:expr),+ $(,)? })?
         $(unique { $($unique:ident: [$($unique_column:ident),+] $(where [$($predicate:expr),+])?),+ $(,)? })?
         $(index {
-            $([$($index_column:ident),+] $(include [$($included:ident),+])? $(where [$($index_predicate:expr),+])?),+ $(,)?
+            $([$($index_column:ident),*] $(include [$($included:ident),+])? $(where [$($index_predicate:expr),+])?),+ $(,)?
         })?
         $(parent $parent:ident)?
         $(rows $rows:ident $(until $archive:literal . $bound:ident)?)?
@@ -137,7 +137,7 @@ macro_rules! table {
                         predicates: &[$($($predicate),+)?],
                     }),+)?],
                     indexes: &[$($($crate::Index {
-                        columns: &[$(stringify!($index_column)),+],
+                        columns: &[$(stringify!($index_column)),*],
                         includes: &[$($(stringify!($included)),+)?],
                         predicates: &[$($($index_predicate),+)?],
                     }),+)?],

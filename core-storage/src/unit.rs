@@ -13,8 +13,8 @@ use core_domain::kernel::{
     for_each_record,
 };
 use core_domain::port::{
-    Direction, HostStatements, Mode, PoolState, Repositories, Repository, Staged, StatementTime,
-    Store, UnitOfWork, Within,
+    Direction, FieldValue, HostStatements, Mode, PoolState, RecordGroup, Repositories, Repository,
+    Staged, StatementTime, Store, UnitOfWork, Within,
 };
 
 use crate::back_off::BackOff;
@@ -26,7 +26,7 @@ use crate::identity_map::IdentityMap;
 use crate::join::{Join, VisitJoined};
 use crate::page::{DEFAULT_PAGE_BYTES, PageRows, PageSize};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowStore, RowTx};
+use crate::row_store::{GroupSum, Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, Table, VERSION};
 use crate::tabular::{Tabular, decode};
 use crate::value::{ReadRow, Row, Value};
@@ -193,6 +193,19 @@ fn replacement<R: Tabular>((seen, next): &(Stored<R>, R)) -> Replacement {
         old: row_of::<R>(seen, seen.version()),
         new: row_of(next, seen.version() + 1),
     }
+}
+
+/// Converts a group of rows. No group column is nullable.
+fn record_group(group: GroupSum) -> Result<RecordGroup, StoreError> {
+    let GroupSum { values, count, sum } = group;
+    let values = values.into_iter().map(|value| match value {
+        Value::Bool(value) => Ok(FieldValue::Bool(value)),
+        Value::Int(number) => Ok(FieldValue::Int(number)),
+        Value::Text(text) => Ok(FieldValue::Text(text.to_string())),
+        Value::Null => Err(StoreError::backend("a group column is NULL")),
+    });
+    let values = values.collect::<Result<_, _>>()?;
+    Ok(RecordGroup { values, count, sum })
 }
 
 impl RowUnit {
@@ -489,7 +502,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
             select.after = Some(position.after);
             position.total
         } else {
-            self.total::<R>(within, &select.filter, page.total).await?
+            self.total::<R>(within, &select, page.total).await?
         };
         let size = PageSize {
             rows: usize::try_from(page.limit.max(1)).unwrap_or(usize::MAX),
@@ -505,8 +518,21 @@ impl<R: Tabular> Repository<R> for RowUnit {
 
     async fn count(&mut self, within: Within<'_>, query: &R::Query) -> Result<u64, StoreError> {
         self.ensure_active()?;
+        let select = select_within::<R>(within, query);
+        self.total::<R>(within, &select, Total::Unknown).await
+    }
+
+    async fn sum_by(
+        &mut self,
+        within: Within<'_>,
+        query: &R::Query,
+        sum: &'static str,
+        by: &[&'static str],
+    ) -> Result<Vec<RecordGroup>, StoreError> {
+        self.ensure_active()?;
         let filter = select_within::<R>(within, query).filter;
-        self.total::<R>(within, &filter, Total::Unknown).await
+        let groups = self.tx.sum(R::TABLE, sum, by, &filter).await?;
+        groups.into_iter().map(record_group).collect()
     }
 
     async fn walk(

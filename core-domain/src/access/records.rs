@@ -7,7 +7,7 @@ use super::RecordKey;
 use crate::kernel::{
     Bounded, Error, Page, PageQuery, PlatformId, PlatformOwned, Record, Result, Stored, Unowned,
 };
-use crate::port::{Direction, Persisted, Repository, Staged, UnitOfWork, Within};
+use crate::port::{Direction, Persisted, RecordGroup, Repository, Staged, UnitOfWork, Within};
 
 /// A scope that permits writes of records with this owner. Only the scopes of this module implement it.
 pub trait Covers<Owner>: Sealed + Send + Sync {
@@ -161,6 +161,17 @@ impl<'a, R: Persisted> Records<'a, R> {
     pub async fn count(mut self, query: &R::Query) -> Result<u64> {
         let within = self.within;
         Ok(self.repository().count(within, query).await?)
+    }
+
+    /// Returns the records that match the query as groups with a sum; see [`Repository::sum_by`].
+    pub(crate) async fn sum_by(
+        mut self,
+        query: &R::Query,
+        sum: &'static str,
+        by: &[&'static str],
+    ) -> Result<Vec<RecordGroup>> {
+        let within = self.within;
+        Ok(self.repository().sum_by(within, query, sum, by).await?)
     }
 
     /// Returns the ancestors or descendants of the record with this key; see [`Repository::walk`].

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::key::RecordKey;
 use super::platform::PlatformWriter;
 use super::records::{Records, unowned_records};
-use crate::kernel::{Owner, PageQuery, Record, Result, Stored, Total, Unowned, for_each_record};
+use crate::kernel::{Owner, PageQuery, Record, Result, Stored, Unowned, for_each_record};
 use crate::port::{
     ApiKeyContext, ApiKeySecretKey, Persisted, Repository, SessionContext, SessionKey, UnitOfWork,
 };
@@ -135,11 +135,7 @@ pub(crate) struct Batches<R: Persisted> {
 impl<R: Persisted> Batches<R> {
     /// Creates an iterator over the records that match the query.
     pub(crate) fn of(query: R::Query) -> Self {
-        // The total is not needed, so the store must not count.
-        let first = PageQuery {
-            total: Total::Known(0),
-            ..PageQuery::first(BATCH_SIZE)
-        };
+        let first = PageQuery::first(BATCH_SIZE).uncounted();
         Self {
             query,
             next: Some(first),

@@ -68,6 +68,17 @@ impl JournalEntry {
         }
     }
 
+    /// Returns what the entry adds to the revenue, in minor units. Negative if the entry takes revenue back.
+    #[must_use]
+    pub fn revenue(&self) -> i64 {
+        let postings = self.postings.iter();
+        let of_revenue = postings.filter(|posting| posting.account == Account::Revenue);
+        // Credits are negative, and credits of the account are revenue.
+        of_revenue.fold(0, |revenue: i64, posting| {
+            revenue.saturating_sub(posting.amount)
+        })
+    }
+
     /// Returns the entry, checked again.
     ///
     /// # Errors
@@ -103,6 +114,8 @@ pub enum JournalEntryQuery {
         /// The first instant after it; `None` for no end.
         before: Option<Timestamp>,
     },
+    /// The entries at or after an instant that change the revenue.
+    RevenueSince(Timestamp),
     /// The entries of a record.
     About(String),
     /// The entries of a customer.

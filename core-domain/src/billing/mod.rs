@@ -70,7 +70,7 @@ pub use operation::{
     BillingOperation, BillingOperationQuery, OperationEvent, OperationKind, OperationStatus,
     TIME_TO_PAY,
 };
-pub use overview::{InvoiceSum, Overview, WebhookState};
+pub use overview::{InvoiceSum, Overview, SubscriptionGroup, WebhookState};
 pub use party::{Address, Country, NewAddress, Party, TaxId};
 pub use payment_attempt::{
     AttemptEvent, AttemptStatus, PaymentAttempt, PaymentAttemptQuery, collection_ends_at,

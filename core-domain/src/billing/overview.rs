@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calendar::Interval;
-use super::invoice::Invoice;
 use super::money::{Currency, Money, MoneyError, divide_rounded};
 use super::plan::PlanTier;
-use super::subscription::{Subscription, SubscriptionStatus};
+use super::subscription::SubscriptionStatus;
 use crate::kernel::Timestamp;
 
 /// The months of a year.
@@ -26,11 +25,26 @@ pub struct InvoiceSum {
 }
 
 impl InvoiceSum {
-    /// Adds an invoice.
-    pub fn add(&mut self, invoice: &Invoice) {
-        self.count += 1;
-        self.amount = self.amount.saturating_add(invoice.amount_remaining);
+    /// Adds other invoices.
+    pub fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.amount = self.amount.saturating_add(other.amount);
     }
+}
+
+/// The subscriptions with the same status, tier and price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriptionGroup {
+    /// The status of each of the subscriptions.
+    pub status: SubscriptionStatus,
+    /// The tier of each of the subscriptions.
+    pub tier: PlanTier,
+    /// The interval of the price.
+    pub interval: Interval,
+    /// The price of one subscription for an interval, in minor units.
+    pub amount: i64,
+    /// The number of subscriptions.
+    pub count: u64,
 }
 
 /// The state of the events from the payment provider.
@@ -104,29 +118,32 @@ impl Overview {
         }
     }
 
-    /// Adds a subscription that has not ended. Its status is counted elsewhere.
+    /// Adds subscriptions to the counts and, if they are charged, to the recurring revenue.
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] if the recurring revenue is too large.
-    pub fn add_live(&mut self, subscription: &Subscription) -> Result<(), MoneyError> {
-        *self.by_tier.entry(subscription.tier).or_default() += 1;
+    pub fn add_subscriptions(&mut self, group: SubscriptionGroup) -> Result<(), MoneyError> {
+        *self.subscriptions.entry(group.status).or_default() += group.count;
+        if group.status.is_live() {
+            *self.by_tier.entry(group.tier).or_default() += group.count;
+        }
         let recurs = matches!(
-            subscription.status,
+            group.status,
             SubscriptionStatus::Active | SubscriptionStatus::PastDue
         );
         if recurs {
-            let month = monthly(subscription)?;
-            self.mrr = self.amount(i128::from(self.mrr) + i128::from(month))?;
+            let month = monthly(group)? * i128::from(group.count);
+            self.mrr = self.amount(i128::from(self.mrr) + month)?;
             self.arr = self.amount(i128::from(self.mrr) * MONTHS_PER_YEAR)?;
         }
         Ok(())
     }
 
-    /// Adds an open invoice.
-    pub fn add_open(&mut self, invoice: &Invoice) {
-        self.open_invoices.add(invoice);
-        if invoice.attempt_count > 0 {
-            self.overdue.add(invoice);
+    /// Adds open invoices with the same number of attempts to collect them.
+    pub fn add_open_invoices(&mut self, attempts: i64, invoices: InvoiceSum) {
+        self.open_invoices.add(invoices);
+        if attempts > 0 {
+            self.overdue.add(invoices);
         }
     }
 
@@ -135,41 +152,59 @@ impl Overview {
     }
 }
 
-/// Returns the amount of a subscription for a month, in minor units.
-fn monthly(subscription: &Subscription) -> Result<i64, MoneyError> {
-    let amount = i128::from(subscription.amount);
-    let minor = match subscription.interval {
-        Interval::Month => amount,
-        Interval::Year => divide_rounded(amount, MONTHS_PER_YEAR)?,
-    };
-    Ok(Money::new(minor, subscription.currency)?.minor())
+/// Returns the price of one subscription for a month, in minor units.
+fn monthly(group: SubscriptionGroup) -> Result<i128, MoneyError> {
+    let amount = i128::from(group.amount);
+    match group.interval {
+        Interval::Month => Ok(amount),
+        Interval::Year => divide_rounded(amount, MONTHS_PER_YEAR),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn usd() -> Currency {
         Currency::parse("usd").unwrap()
     }
 
-    proptest! {
-        #[test]
-        fn a_year_counts_as_a_twelfth_each_month(mut subscription: Subscription) {
-            let mut overview = Overview::empty(Timestamp::EPOCH, usd());
-            subscription.currency = usd();
-            subscription.status = SubscriptionStatus::Active;
-            for (interval, amount) in [(Interval::Month, 2900), (Interval::Year, 29_000)] {
-                subscription.interval = interval;
-                subscription.amount = amount;
-                overview.add_live(&subscription).unwrap();
-            }
-            subscription.status = SubscriptionStatus::Trialing;
-            overview.add_live(&subscription).unwrap();
-            prop_assert_eq!((overview.mrr, overview.arr), (2900 + 2417, 12 * (2900 + 2417)));
-            prop_assert_eq!(overview.by_tier[&subscription.tier], 3);
+    #[test]
+    fn a_year_counts_as_a_twelfth_each_month_rounded_for_each_subscription() {
+        let mut overview = Overview::empty(Timestamp::EPOCH, usd());
+        let monthly = SubscriptionGroup {
+            status: SubscriptionStatus::Active,
+            tier: PlanTier::Starter,
+            interval: Interval::Month,
+            amount: 2_900,
+            count: 2,
+        };
+        let yearly = SubscriptionGroup {
+            status: SubscriptionStatus::PastDue,
+            interval: Interval::Year,
+            amount: 29_000,
+            ..monthly
+        };
+        let of_status = |status| SubscriptionGroup { status, ..monthly };
+        let trials = of_status(SubscriptionStatus::Trialing);
+        let ended = of_status(SubscriptionStatus::Canceled);
+        for group in [monthly, yearly, trials, ended] {
+            overview.add_subscriptions(group).unwrap();
         }
+        let month = 2 * 2_900 + 2 * 2_417;
+        assert_eq!((overview.mrr, overview.arr), (month, 12 * month));
+        assert_eq!(overview.by_tier[&PlanTier::Starter], 6);
+        assert_eq!(overview.subscriptions[&SubscriptionStatus::Canceled], 2);
+    }
+
+    #[test]
+    fn invoices_are_overdue_after_the_first_attempt() {
+        let mut overview = Overview::empty(Timestamp::EPOCH, usd());
+        let sum = |count, amount| InvoiceSum { count, amount };
+        overview.add_open_invoices(0, sum(2, 500));
+        overview.add_open_invoices(1, sum(1, 30));
+        overview.add_open_invoices(4, sum(1, 4));
+        assert_eq!(overview.open_invoices, sum(4, 534));
+        assert_eq!(overview.overdue, sum(2, 34));
     }
 }

@@ -93,6 +93,8 @@ pub enum PaymentAttemptQuery {
     OpenOfCustomer(CustomerId),
     /// The attempts whose outcome is open and which were last changed before an instant, oldest first.
     OpenSince(Timestamp),
+    /// The attempts whose outcome is unknown.
+    Unknown,
 }
 
 /// The times of the attempts, counted from the moment at which the invoice became final.

@@ -455,6 +455,8 @@ impl Subscription {
 /// Queries for subscriptions, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubscriptionQuery {
+    /// The subscriptions of all customers.
+    All,
     /// The subscriptions of a customer.
     Of(CustomerId),
     /// The subscription of a customer with this id.

@@ -53,8 +53,8 @@ pub use machine::{IllegalTransition, Machine, Transition};
 pub use month::Month;
 pub use notice::{Notice, NoticeSet, ProcessName};
 pub use page::{
-    Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageQuery, Total,
-    WholeListQuery,
+    Bounded, Cursor, DeletedFilter, Limit, ListQuery, ListVersion, NoFilter, Page, PageQuery,
+    Total, WholeListQuery,
 };
 pub use patch::Patch;
 pub(crate) use patch::update_command;

@@ -32,9 +32,18 @@ pub enum Total {
     Unknown,
     /// The number of matching records, without the staged ones.
     Known(u64),
-    /// A version of the list. It differs after every change that a reader of the list can see. The store counts once
-    /// for each version.
-    AtVersion(u64),
+    /// The version of the append-only list from which the query selects. The store counts a record only once, and after
+    /// that only the records that were added since.
+    AtVersion(ListVersion),
+}
+
+/// The version of an append-only list. Two reads of the list at the same version see the same records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListVersion {
+    /// The number of records that were ever added to the list, without the staged ones.
+    pub added: u64,
+    /// The number of records that were removed from the list.
+    pub removed: u64,
 }
 
 impl PageQuery {
@@ -45,6 +54,16 @@ impl PageQuery {
             limit,
             cursor: None,
             total: Total::Unknown,
+        }
+    }
+
+    /// Returns the same request for a response without a total, so that the store does not count the records. The
+    /// total of the page is 0.
+    #[must_use]
+    pub fn uncounted(self) -> Self {
+        Self {
+            total: Total::Known(0),
+            ..self
         }
     }
 }
@@ -192,14 +211,10 @@ pub struct DeletedFilter {
 }
 
 impl<F> ListQuery<F> {
-    /// Returns the requested page for a response without a total, so that the store does not count the records. The
-    /// total of the page is 0.
+    /// Returns the requested page for a response without a total, see [`PageQuery::uncounted`].
     #[must_use]
     pub fn uncounted_page(&self) -> PageQuery {
-        PageQuery {
-            total: Total::Known(0),
-            ..self.page()
-        }
+        self.page().uncounted()
     }
 
     /// Returns the requested page.

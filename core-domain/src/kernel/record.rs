@@ -24,6 +24,11 @@ pub trait Record: Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static {
     /// Stores use it to detect whether the records of a platform have changed.
     const CHANGES_ARE_AUDITED: bool = false;
 
+    /// The entity type of the audit entries, if every change of such a record adds an entry of one type in the same
+    /// commit. Stores use it to detect whether any record of this kind has changed. `None` if some changes add no such
+    /// entry.
+    const AUDITED_AS: Option<&'static str> = None;
+
     /// Returns the key, which is unique among the records of this kind.
     fn key(&self) -> &str;
 
@@ -131,6 +136,7 @@ impl<R> Deref for Stored<R> {
 ///     Entity as "entity" by id, asked EntityQuery;
 ///     of platform_id;             // The field with the platform that the record belongs to.
 ///     audited, touched updated_at;  // Or only `audited;` if the record has no time of its last change.
+///     changes audited as "entity";  // If every change adds an audit entry of this type.
 /// }
 /// ```
 macro_rules! record {
@@ -138,12 +144,14 @@ macro_rules! record {
         $record:ident as $kind:literal by $key:ident, asked $query:ty;
         $(of $platform:ident;)?
         $(audited $(in $audit_platform:expr)? $(, touched $touched:ident)? $(, without $($hidden:literal),+)?;)?
+        $(changes audited as $audited_as:literal;)?
     ) => {
         impl $crate::kernel::Record for $record {
             type Query = $query;
             type Owner = $crate::kernel::record!(@owner $($platform)?);
             const KIND: &'static str = $kind;
             $(const CHANGES_ARE_AUDITED: bool = $crate::kernel::record!(@true $($touched)?);)?
+            $(const AUDITED_AS: Option<&'static str> = Some($audited_as);)?
 
             fn key(&self) -> &str {
                 AsRef::<str>::as_ref(&self.$key)

@@ -75,8 +75,9 @@ pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use span_sink::{AttributeValue, Span, SpanCounts, SpanKind, SpanSink};
 pub use statement_times::{SlowestStatements, StatementTime};
 pub use store::{
-    Direction, Env, HostStatements, Mode, Persisted, PoolState, Repositories, Repository, Staged,
-    Store, UnitOfWork, Within, Work, transact, transact_if, transact_in,
+    Direction, Env, FieldValue, HostStatements, Mode, Persisted, PoolState, RecordGroup,
+    Repositories, Repository, Staged, Store, UnitOfWork, Within, Work, transact, transact_if,
+    transact_in,
 };
 pub use tax_calculator::TaxCalculator;
 pub use traffic_meter::TrafficMeter;

@@ -19,7 +19,7 @@ use super::statement_times::StatementTime;
 use crate::access::RecordKey;
 use crate::kernel::{
     Bounded, Effects, Error, Page, PageQuery, PlatformId, Record, Result, StoreError, Stored,
-    Timestamp, for_each_record,
+    TextValue, Timestamp, for_each_record,
 };
 
 /// The direction of a walk through a tree of records.
@@ -47,6 +47,57 @@ pub struct Staged<R> {
     pub id: String,
     /// The record; `None` if its row is damaged.
     pub record: Option<Stored<R>>,
+}
+
+/// The value of a stored field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldValue {
+    /// The value of a boolean field.
+    Bool(bool),
+    /// A number. A time is the number of milliseconds since the Unix epoch.
+    Int(i64),
+    /// The text form of an id, a name, or a value of an enumeration.
+    Text(String),
+}
+
+/// The records with the same values in some fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordGroup {
+    /// The values of the fields, in the order of the request.
+    pub values: Vec<FieldValue>,
+    /// The number of records.
+    pub count: u64,
+    /// The sum of the requested number over the records.
+    pub sum: i64,
+}
+
+impl RecordGroup {
+    /// Returns the text of the field at this position, parsed.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if the value is not such a text.
+    pub fn text<T: TextValue>(&self, at: usize) -> Result<T, StoreError> {
+        let parsed = match self.values.get(at) {
+            Some(FieldValue::Text(text)) => T::from_text(text),
+            _ => None,
+        };
+        parsed.ok_or_else(|| unexpected_value(at))
+    }
+
+    /// Returns the number in the field at this position.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if the value is not a number.
+    pub fn int(&self, at: usize) -> Result<i64, StoreError> {
+        match self.values.get(at) {
+            Some(FieldValue::Int(number)) => Ok(*number),
+            _ => Err(unexpected_value(at)),
+        }
+    }
+}
+
+fn unexpected_value(at: usize) -> StoreError {
+    StoreError::backend(format!("the value {at} of a group has another type"))
 }
 
 /// The records of one kind inside a unit of work.
@@ -247,6 +298,21 @@ pub trait Repository<R: Record>: Send {
     /// # Errors
     /// Only those of the store.
     async fn count(&mut self, within: Within<'_>, query: &R::Query) -> Result<u64, StoreError>;
+
+    /// Returns the number of records of the query and the sum of a stored number for each combination of values of the
+    /// fields `by`, sorted by these values. Without fields, all records form one group. Every group has at least one
+    /// record. Only for kinds of records that are never staged.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if the field `sum` is not a number, if a field of `by` may be absent, or if a sum exceeds
+    /// 64 bits.
+    async fn sum_by(
+        &mut self,
+        within: Within<'_>,
+        query: &R::Query,
+        sum: &'static str,
+        by: &[&'static str],
+    ) -> Result<Vec<RecordGroup>, StoreError>;
 
     /// Returns the records that can be reached from the record with this key in at most `depth` steps, without the
     /// record itself. Empty if the kind of record has no parents. Stops at a cycle.

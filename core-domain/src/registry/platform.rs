@@ -89,6 +89,7 @@ pub struct Platform {
 record! {
     Platform as "platform" by id, asked PlatformQuery;
     audited in |platform| Some(&platform.id), touched updated_at;
+    changes audited as "platform";
 }
 
 impl Platform {

@@ -24,7 +24,9 @@ use sha2::{Digest, Sha256};
 
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
-use crate::kernel::{AuditId, PlatformId, TextValue, Timestamp, canonical_json, hex, record};
+use crate::kernel::{
+    AuditId, ListVersion, PlatformId, TextValue, Timestamp, canonical_json, hex, record,
+};
 
 use super::{AuditEntry, AuditStream};
 
@@ -194,10 +196,13 @@ impl AuditHead {
         u64::try_from(self.changes - self.removed_changes).unwrap_or_default()
     }
 
-    /// Returns a number that differs after every change that adds or removes links.
+    /// Returns the version of the list of changes.
     #[must_use]
-    pub fn changes_version(&self) -> u64 {
-        u64::try_from(self.changes.saturating_add(self.removed_changes)).unwrap_or_default()
+    pub fn list_version(&self) -> ListVersion {
+        ListVersion {
+            added: u64::try_from(self.changes).unwrap_or_default(),
+            removed: u64::try_from(self.removed_changes).unwrap_or_default(),
+        }
     }
 
     /// Appends a link for an entry and returns its seal. `None` stands for an entry that could not be read.

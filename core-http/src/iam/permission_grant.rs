@@ -149,7 +149,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<(), ListQuery<GrantFilter>>,
 ) -> Result<Output<GrantList>> {
-    let page = input.query.page();
+    let page = input.query.uncounted_page();
     let filter = input.query.filter;
     let decision = if filter.explain {
         Some(explain(&scope, uow, filter.user_id, filter.permission).await?)

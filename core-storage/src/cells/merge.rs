@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use core_domain::kernel::StoreError;
 
 use crate::query::{Select, compare_positions};
-use crate::row_store::{RowTx, copies};
+use crate::row_store::{GroupSum, RowTx, copies};
 use crate::value::{Row, Value};
 
 /// A row and its place in the order of a query.
@@ -48,16 +48,26 @@ impl MergedRows {
     }
 }
 
-/// Adds the sums of one cell to those of others.
-pub(super) fn add_sums(
-    sums: &mut BTreeMap<Value, i64>,
-    more: Vec<(Value, i64)>,
-) -> Result<(), StoreError> {
-    for (group, number) in more {
-        let sum = sums.entry(group).or_default();
-        *sum = sum
-            .checked_add(number)
-            .ok_or_else(|| StoreError::backend("a sum exceeds 64 bits"))?;
+/// The groups of rows from several cells.
+#[derive(Default)]
+pub(super) struct MergedSums(BTreeMap<Vec<Value>, (u64, i64)>);
+
+impl MergedSums {
+    /// Adds the groups of one cell.
+    pub(super) fn add(&mut self, groups: Vec<GroupSum>) -> Result<(), StoreError> {
+        for GroupSum { values, count, sum } in groups {
+            let (all, total) = self.0.entry(values).or_default();
+            *all += count;
+            *total = total
+                .checked_add(sum)
+                .ok_or_else(|| StoreError::backend("a sum exceeds 64 bits"))?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Returns the groups, sorted by their values.
+    pub(super) fn into_ordered(self) -> Vec<GroupSum> {
+        let group = |(values, (count, sum))| GroupSum { values, count, sum };
+        self.0.into_iter().map(group).collect()
+    }
 }

@@ -10,7 +10,7 @@ use core_domain::port::{Direction, HostStatements, StatementTime};
 
 use super::commit::commit_together;
 use super::config::HOME;
-use super::merge::{MergedRows, add_sums};
+use super::merge::{MergedRows, MergedSums};
 use super::place::{Place, place_of};
 use super::route::{CellUnit, SeenRows};
 use super::unique_values::{self, Change};
@@ -18,7 +18,7 @@ use crate::checked_tx::is_recoverable;
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowTx, copies, join_row_by_row};
+use crate::row_store::{GroupSum, Replacement, RowTx, copies, join_row_by_row};
 use crate::table::Table;
 use crate::value::{ReadRow, Row, Value, Visit};
 
@@ -466,19 +466,15 @@ impl RowTx for CellUnit {
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError> {
-        let mut sums = BTreeMap::new();
+    ) -> Result<Vec<GroupSum>, StoreError> {
+        let mut sums = MergedSums::default();
         for cell in self.route(table, filter).await? {
-            let of_cell = self
-                .tx(cell)
-                .await?
-                .sum(table, column, group, filter)
-                .await?;
-            add_sums(&mut sums, of_cell)?;
+            let tx = self.tx(cell).await?;
+            sums.add(tx.sum(table, column, groups, filter).await?)?;
         }
-        Ok(sums.into_iter().collect())
+        Ok(sums.into_ordered())
     }
 
     async fn walk(

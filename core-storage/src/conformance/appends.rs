@@ -43,8 +43,8 @@ const LOOKS: [(&str, Look); 7] = [
     ("sum", |tx, owner| {
         Box::pin(async move {
             let of_owner = Filter::eq("platform_id", owner);
-            let sums = tx.sum(&ITEMS, "rank", "platform_id", &of_owner).await?;
-            Ok(sums.iter().map(|(_, sum)| sum.unsigned_abs()).sum())
+            let sums = tx.sum(&ITEMS, "rank", &["platform_id"], &of_owner).await?;
+            Ok(sums.iter().map(|group| group.sum.unsigned_abs()).sum())
         })
     }),
     ("update", |tx, owner| {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use core_domain::access::RecordKey;
-use core_domain::kernel::{AuditId, JsonText, PageQuery, PlatformId, Timestamp, Total};
+use core_domain::kernel::{
+    AuditId, JsonText, ListVersion, PageQuery, PlatformId, Timestamp, Total,
+};
 use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::shared::{AuditEntry, AuditOrder, AuditQuery, AuditStream};
 use serde_json::json;
@@ -144,26 +146,18 @@ async fn a_known_total_counts_only_promoted_records(store: &Arc<dyn Store>) {
     ok(unit.commit()).await;
     let total = |totals: (Vec<String>, Vec<u64>)| totals.1.first().copied();
     assert_eq!(total(pages(store, &all(), Total::Known(7)).await), Some(9));
+    let version = |added| Total::AtVersion(ListVersion { added, removed: 0 });
     // Counted once at each version.
-    assert_eq!(
-        total(pages(store, &all(), Total::AtVersion(7)).await),
-        Some(9)
-    );
+    assert_eq!(total(pages(store, &all(), version(7)).await), Some(9));
     assert_eq!(promote(store, &[7]).await, 1);
-    assert_eq!(
-        total(pages(store, &all(), Total::AtVersion(8)).await),
-        Some(9)
-    );
+    assert_eq!(total(pages(store, &all(), version(8)).await), Some(9));
     assert_eq!(promote(store, &[8]).await, 1);
     assert_eq!(
-        total(pages(store, &all(), Total::AtVersion(8)).await),
+        total(pages(store, &all(), version(8)).await),
         Some(8),
         "the version has not changed"
     );
-    assert_eq!(
-        total(pages(store, &all(), Total::AtVersion(9)).await),
-        Some(9)
-    );
+    assert_eq!(total(pages(store, &all(), version(9)).await), Some(9));
 }
 
 /// An entry whose key is taken is not promoted, and does not prevent the promotion of others.

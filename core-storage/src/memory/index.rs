@@ -276,6 +276,11 @@ impl Index {
         self.shape.columns.parts()
     }
 
+    /// Returns the number of its predicates.
+    pub(super) fn predicates(&self) -> usize {
+        self.shape.predicates.len()
+    }
+
     /// Returns whether no two entries have the same values in the first `parts` parts. NULLs are never the same.
     pub(super) fn is_unique_by(&self, parts: usize) -> bool {
         let columns = usize::from(self.shape.columns.len);

@@ -31,7 +31,7 @@ use crate::cursor::CursorKey;
 use crate::filter::Filter;
 use crate::join::{self, Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
+use crate::row_store::{GroupSum, PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
 use crate::table::{Table, VERSION};
 use crate::unit::RecordStore;
 use crate::value::{Row, Value, Visit};
@@ -344,22 +344,25 @@ impl RowTx for MemoryTx {
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError> {
+    ) -> Result<Vec<GroupSum>, StoreError> {
         let Some(rows) = self.rows(table) else {
             return Ok(Vec::new());
         };
-        let mut sums: BTreeMap<Value, i64> = BTreeMap::new();
+        let mut sums: BTreeMap<Vec<Value>, (u64, i64)> = BTreeMap::new();
         scan::visit(&rows, &Query::matching(table, filter), |row| {
-            let sum = sums.entry(table.value(row, group).clone()).or_default();
+            let values = groups.iter().map(|group| table.value(row, group).clone());
+            let (count, sum) = sums.entry(values.collect()).or_default();
             let number = table.value(row, column).as_int().unwrap_or(0);
+            *count += 1;
             *sum = sum
                 .checked_add(number)
                 .ok_or_else(|| StoreError::backend("a sum exceeds 64 bits"))?;
             Ok(())
         })?;
-        Ok(sums.into_iter().collect())
+        let group = |(values, (count, sum))| GroupSum { values, count, sum };
+        Ok(sums.into_iter().map(group).collect())
     }
 
     async fn walk(

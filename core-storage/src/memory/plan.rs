@@ -160,6 +160,7 @@ impl<'q> Query<'q> {
             fixed,
             stops_at_limit: self.limit < usize::MAX && direction.is_some(),
             has_range: next.is_some_and(|at| self.tests.iter().any(|test| test.bounds(at))),
+            predicates: index.predicates(),
             forwards: direction == Some(Direction::Forwards),
             backwards: direction == Some(Direction::Backwards),
         }
@@ -274,6 +275,8 @@ struct Rank {
     stops_at_limit: bool,
     /// The column after the fixed ones has a bound.
     has_range: bool,
+    /// The number of predicates of the index. Each of them leaves out rows that do not match.
+    predicates: usize,
     /// A forward scan returns the rows in the order of the query.
     forwards: bool,
     /// A backward scan returns the rows in the order of the query.

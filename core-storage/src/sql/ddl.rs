@@ -272,7 +272,11 @@ const MAX_NAME_BYTES: usize = 63;
 /// Returns the name of an index. The predicates are part of it, because a partial index may have the same columns as
 /// another index.
 fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) -> String {
-    let mut name = format!("{}_by_{}", table.name, columns.join("_"));
+    let sorted_by = match columns {
+        [] => table.key().to_owned(),
+        columns => columns.join("_"),
+    };
+    let mut name = format!("{}_by_{sorted_by}", table.name);
     for predicate in predicates {
         name.push_str("_if_");
         name.push_str(predicate.column());

@@ -228,20 +228,27 @@ pub(super) fn sum<'q>(
     dialect: Dialect,
     table: &'static Table,
     column: &'static str,
-    group: &'static str,
+    groups: &[&'static str],
     matching: &'q Filter,
 ) {
-    w.sql("SELECT ").name(group);
+    w.sql("SELECT ");
+    for group in groups {
+        w.name(group).sql(", ");
+    }
     // Postgres returns sums of integers as NUMERIC. The cast fails if the sum exceeds 64 bits.
-    w.sql(", CAST(COALESCE(SUM(")
+    w.sql("COUNT(*), CAST(COALESCE(SUM(")
         .name(column)
         .sql("), 0) AS BIGINT) FROM ");
     w.name(table.name).sql(" WHERE ");
     filter(w, dialect, table, matching);
-    w.sql(" GROUP BY ")
-        .name(group)
-        .sql(" ORDER BY ")
-        .name(group);
+    if groups.is_empty() {
+        return;
+    }
+    for clause in [" GROUP BY ", " ORDER BY "] {
+        w.sql(clause).join_parts(groups, ", ", |w, group| {
+            w.name(group);
+        });
+    }
 }
 
 /// Writes a walk of a tree by its parent column. The depth limits the recursion, so a cycle ends too.

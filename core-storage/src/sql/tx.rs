@@ -16,7 +16,7 @@ use super::text::{StatementCache, StatementWriter};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowTx, insert_or_read};
+use crate::row_store::{GroupSum, Replacement, RowTx, insert_or_read};
 use crate::table::{Column, Table, Type};
 use crate::value::{ReadRow, Row, Value, Visit};
 
@@ -342,23 +342,24 @@ impl<E: Executor> RowTx for SqlTx<E> {
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError> {
+    ) -> Result<Vec<GroupSum>, StoreError> {
         self.flush_of(table).await?;
         let [number] = NUMBER;
-        let columns = [*table.column(group)?, number];
+        let of_groups = groups.iter().map(|group| table.column(group).copied());
+        let mut columns = of_groups.collect::<Result<Vec<Column>, StoreError>>()?;
+        columns.extend([number, number]);
         let dialect = self.dialect;
         let mut sums = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
-            let sum = row.read(1)?.as_int().unwrap_or(0);
-            sums.push((row.read(0)?.to_value(), sum));
+            sums.extend(read_group(row, groups.len())?);
             Ok(())
         };
         self.fetch(
             &columns,
             Cost::Unbounded,
-            |w| render::sum(w, dialect, table, column, group, filter),
+            |w| render::sum(w, dialect, table, column, groups, filter),
             &mut visit,
         )
         .await?;
@@ -434,4 +435,15 @@ pub(super) fn change_cost(table: &Table, filter: &Filter) -> Cost {
     } else {
         Cost::Unbounded
     }
+}
+
+/// Reads a row with the values of the group columns, the number of rows and the sum. Returns `None` for a group without
+/// rows, which a query without group columns returns if no row matches.
+fn read_group(row: &dyn ReadRow, groups: usize) -> Result<Option<GroupSum>, StoreError> {
+    let values = (0..groups).map(|at| Ok(row.read(at)?.to_value()));
+    let values = values.collect::<Result<Vec<Value>, StoreError>>()?;
+    let count = row.read(groups)?.as_int().unwrap_or(0);
+    let count = u64::try_from(count).unwrap_or(0);
+    let sum = row.read(groups + 1)?.as_int().unwrap_or(0);
+    Ok((count > 0).then_some(GroupSum { values, count, sum }))
 }

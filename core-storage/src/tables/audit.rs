@@ -40,7 +40,7 @@ table! {
     // The key is appended to each index, and its order is that of time. A list scans one index and stops at its limit. Only
     // lists by actor together with another filter may read more: the entries of that actor.
     index {
-        [stream],
+        [] where [IS_CHANGE],
         [platform_id] where [IS_CHANGE],
         [action] where [IS_CHANGE],
         [entity_type] where [IS_CHANGE],
@@ -66,6 +66,7 @@ fn audit_entries(query: &AuditQuery) -> Select {
         .leave_out_damaged(query.skip_damaged)
         .filter(Filter::eq("stream", &query.stream))
         .filter_if(platform)
+        .as_list()
         .filter_if(
             query
                 .without_platform

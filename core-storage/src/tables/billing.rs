@@ -12,7 +12,7 @@ use core_domain::billing::{
 };
 use core_domain::kernel::CustomerId;
 
-use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
+use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, OrDefault, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::table::Type;
@@ -158,7 +158,8 @@ table! {
     index {
         [customer_id, created_at],
         [platform_id, created_at],
-        [status, created_at],
+        // The overview groups all subscriptions by these columns.
+        [status, created_at] include [tier, interval, amount],
         [due_at] where [IndexPredicate::NotNull("due_at")],
     }
     select subscriptions
@@ -167,6 +168,7 @@ table! {
 fn subscriptions(query: &SubscriptionQuery) -> Select {
     let subscriptions = Select::of(Subscription::TABLE).order_by_desc("created_at");
     match query {
+        SubscriptionQuery::All => Select::of(Subscription::TABLE),
         SubscriptionQuery::Of(customer) => {
             subscriptions.filter(Filter::eq("customer_id", customer))
         }
@@ -243,7 +245,7 @@ table! {
         [customer_id, status, created_at],
         [subscription_id, created_at] where [OPEN_INVOICE],
         [due_at] where [IndexPredicate::NotNull("due_at")],
-        [period_start] where [OPEN_INVOICE],
+        [period_start] include [attempt_count, amount_remaining] where [OPEN_INVOICE],
         [closing_since] where [CLOSING],
         [created_at] where [CONTRADICTED],
         [created_at] where [PUSHED],
@@ -328,6 +330,10 @@ fn payment_attempts(query: &PaymentAttemptQuery) -> Select {
             .filter(open())
             .filter(Filter::lt("updated_at", *before))
             .order_by("updated_at"),
+        PaymentAttemptQuery::Unknown => attempts
+            .filter(open())
+            .filter(Filter::eq("status", &AttemptStatus::Unknown))
+            .order_by("updated_at"),
     }
 }
 
@@ -407,7 +413,7 @@ table! {
     index {
         [customer_id, created_at],
         [customer_id, created_at] where [ACTIVE_CREDIT],
-        [effective_at] where [ACTIVE_CREDIT],
+        [effective_at] include [remaining] where [ACTIVE_CREDIT],
         [expires_at] where [ACTIVE_CREDIT, IndexPredicate::NotNull("expires_at")],
     }
     select credit_grants
@@ -433,6 +439,8 @@ fn credit_grants(query: &CreditGrantQuery) -> Select {
     }
 }
 
+const CHANGES_REVENUE: IndexPredicate = IndexPredicate::NotNull("revenue");
+
 table! {
     JournalEntry in "billing_journal_entries" {
         id: Text,
@@ -442,9 +450,14 @@ table! {
         postings: Json,
         at: Time,
     }
+    computed {
+        // NULL if the entry does not change the revenue.
+        revenue: OrDefault<Int> = |entry| entry.revenue(),
+    }
     unique { event: [reference, kind] }
     index {
         [at],
+        [at] include [revenue] where [CHANGES_REVENUE],
         [customer_id, at],
     }
     select journal_entries
@@ -457,6 +470,9 @@ fn journal_entries(query: &JournalEntryQuery) -> Select {
         JournalEntryQuery::Between { from, before } => entries
             .filter(Filter::ge("at", *from))
             .filter_if(before.map(|before| Filter::lt("at", before))),
+        JournalEntryQuery::RevenueSince(from) => entries
+            .filter(Filter::of_index(CHANGES_REVENUE))
+            .filter(Filter::ge("at", *from)),
         JournalEntryQuery::About(reference) => {
             Select::of(JournalEntry::TABLE).filter(Filter::eq("reference", reference))
         }

@@ -17,6 +17,8 @@ mod copy;
 mod engines;
 #[cfg(all(feature = "conformance", feature = "sqlite"))]
 mod group_commit;
+#[cfg(all(feature = "conformance", feature = "sql"))]
+mod list_counts;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod locked_rows;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
@@ -40,6 +42,8 @@ mod postgres_notices;
 mod postgres_patroni;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_pgbouncer;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_plans;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_replica;
 

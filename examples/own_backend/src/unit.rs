@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
 use core_domain::port::Direction;
-use core_storage::{Filter, Replacement, Row, RowTx, Select, Table, Value, Visit};
+use core_storage::{Filter, GroupSum, Replacement, Row, RowTx, Select, Table, Value, Visit};
 use redb::WriteTransaction;
 
 use crate::transaction::Transaction;
@@ -157,17 +157,19 @@ impl RowTx for Unit {
         &mut self,
         table: &'static Table,
         column: &'static str,
-        group: &'static str,
+        groups: &[&'static str],
         filter: &Filter,
-    ) -> Result<Vec<(Value, i64)>, StoreError> {
-        let mut sums: BTreeMap<Value, i64> = BTreeMap::new();
+    ) -> Result<Vec<GroupSum>, StoreError> {
+        let mut sums: BTreeMap<Vec<Value>, (u64, i64)> = BTreeMap::new();
         for row in query::matching(&self.transaction, table, filter)? {
-            let sum = sums.entry(table.value(&row, group).clone()).or_default();
-            let value = table.value(&row, column).as_int().unwrap_or(0);
-            let added = sum.checked_add(value);
+            let values = groups.iter().map(|group| table.value(&row, group).clone());
+            let (count, sum) = sums.entry(values.collect()).or_default();
+            let added = sum.checked_add(table.value(&row, column).as_int().unwrap_or(0));
+            *count += 1;
             *sum = added.ok_or_else(|| StoreError::backend("a sum is too large"))?;
         }
-        Ok(sums.into_iter().collect())
+        let group = |(values, (count, sum))| GroupSum { values, count, sum };
+        Ok(sums.into_iter().map(group).collect())
     }
 
     async fn walk(

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use super::Billing;
-use crate::access::{Batches, OperatorScope, unowned_records};
+use crate::access::{OperatorScope, unowned_records};
 use crate::billing::{
-    Account, AttemptStatus, CreditGrant, CreditGrantQuery, Customer, CustomerQuery, Invoice,
-    InvoiceQuery, JournalEntry, JournalEntryQuery, Money, Overview, PaymentAttempt,
-    PaymentAttemptQuery, ReceivedEvent, ReceivedEventQuery, Subscription, SubscriptionQuery,
-    SubscriptionStatus,
+    CreditGrant, CreditGrantQuery, Customer, CustomerQuery, Invoice, InvoiceQuery, InvoiceSum,
+    JournalEntry, JournalEntryQuery, Money, Overview, PaymentAttempt, PaymentAttemptQuery,
+    ReceivedEvent, ReceivedEventQuery, Subscription, SubscriptionGroup, SubscriptionQuery,
 };
-use crate::kernel::{Record, Result, Stored, Timestamp, Unowned};
+use crate::kernel::{Record, Result, Timestamp, Unowned};
 use crate::port::{Persisted, UnitOfWork};
 
 /// The time that `revenue30d` is about.
@@ -19,10 +18,7 @@ const REVENUE_TIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The time after which an event of the provider that is not applied has failed.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// The most charges with an open outcome that are looked at.
-const MAX_ATTEMPTS: u32 = 10_000;
-
-/// Returns the numbers of the whole book. Reads every subscription that has not ended and every open invoice, in batches.
+/// Returns the numbers of the whole book. The store counts and sums, so the number of statements is constant.
 ///
 /// # Errors
 /// `INTERNAL_ERROR` if a sum is too large.
@@ -36,20 +32,13 @@ pub async fn overview(
     overview.customers = unowned_records::<Customer>(uow)
         .count(&CustomerQuery::All)
         .await?;
-    count_subscriptions(uow, &mut overview).await?;
-    for_each(uow, InvoiceQuery::Open, |invoice: &Invoice| {
-        overview.add_open(invoice);
-        Ok(())
-    })
-    .await?;
+    add_subscriptions(uow, &mut overview).await?;
+    add_open_invoices(uow, &mut overview).await?;
     overview.revenue30d = revenue(uow, billing, now).await?;
     overview.credits_outstanding = credits(uow, billing).await?;
-    let (store_now, open) = (uow.now().await?, PaymentAttemptQuery::OpenSince);
-    let open = unowned_records::<PaymentAttempt>(uow)
-        .list(&open(store_now), MAX_ATTEMPTS)
+    overview.attempts_unknown = unowned_records::<PaymentAttempt>(uow)
+        .count(&PaymentAttemptQuery::Unknown)
         .await?;
-    let is_unknown = |attempt: &&Stored<PaymentAttempt>| attempt.status == AttemptStatus::Unknown;
-    overview.attempts_unknown = open.iter().filter(is_unknown).count() as u64;
     overview.reconcile_differences = unowned_records::<Invoice>(uow)
         .count(&InvoiceQuery::Contradicted)
         .await?;
@@ -57,72 +46,65 @@ pub async fn overview(
         .first(&ReceivedEventQuery::Latest)
         .await?;
     overview.webhooks.last_event_at = last.map(|event| event.received_at);
-    let failed = ReceivedEventQuery::UnappliedSince(store_now.minus(EVENT_TIMEOUT));
+    let failed = ReceivedEventQuery::UnappliedSince(uow.now().await?.minus(EVENT_TIMEOUT));
     overview.webhooks.failed = unowned_records::<ReceivedEvent>(uow).count(&failed).await?;
     Ok(overview)
 }
 
-async fn count_subscriptions(uow: &mut dyn UnitOfWork, overview: &mut Overview) -> Result<()> {
-    for status in SubscriptionStatus::ALL.iter().copied() {
-        let with_status = SubscriptionQuery::WithStatus(status);
-        let count = unowned_records::<Subscription>(uow)
-            .count(&with_status)
-            .await?;
-        overview.subscriptions.insert(status, count);
-        if status.is_live() {
-            for_each(uow, with_status, |live: &Subscription| {
-                Ok(overview.add_live(live)?)
-            })
-            .await?;
-        }
+/// Adds the subscriptions. Few of them differ in their price, so the groups are few.
+async fn add_subscriptions(uow: &mut dyn UnitOfWork, overview: &mut Overview) -> Result<()> {
+    let by = ["status", "tier", "interval", "amount"];
+    let groups = unowned_records::<Subscription>(uow)
+        .sum_by(&SubscriptionQuery::All, "amount", &by)
+        .await?;
+    for group in groups {
+        overview.add_subscriptions(SubscriptionGroup {
+            status: group.text(0)?,
+            tier: group.text(1)?,
+            interval: group.text(2)?,
+            amount: group.int(3)?,
+            count: group.count,
+        })?;
     }
     Ok(())
 }
 
-/// Returns the revenue of the last 30 days in minor units. Credits of the account are revenue.
+async fn add_open_invoices(uow: &mut dyn UnitOfWork, overview: &mut Overview) -> Result<()> {
+    let groups = unowned_records::<Invoice>(uow)
+        .sum_by(&InvoiceQuery::Open, "amount_remaining", &["attempt_count"])
+        .await?;
+    for group in groups {
+        let invoices = InvoiceSum {
+            count: group.count,
+            amount: group.sum,
+        };
+        overview.add_open_invoices(group.int(0)?, invoices);
+    }
+    Ok(())
+}
+
+/// Returns the revenue of the last 30 days in minor units.
 async fn revenue(uow: &mut dyn UnitOfWork, billing: &Billing, now: Timestamp) -> Result<i64> {
-    let of_time = JournalEntryQuery::Between {
-        from: now.minus(REVENUE_TIME),
-        before: None,
-    };
-    let mut sum = 0_i128;
-    for_each(uow, of_time, |entry: &JournalEntry| {
-        let postings = entry.postings.iter();
-        let of_revenue = postings.filter(|posting| posting.account == Account::Revenue);
-        sum -= of_revenue
-            .map(|posting| i128::from(posting.amount))
-            .sum::<i128>();
-        Ok(())
-    })
-    .await?;
-    Ok(Money::new(sum, billing.currency())?.minor())
+    let of_time = JournalEntryQuery::RevenueSince(now.minus(REVENUE_TIME));
+    sum::<JournalEntry>(uow, billing, &of_time, "revenue").await
 }
 
-/// Returns what is left of all credits in minor units.
+/// Returns the remaining amount of all credits in minor units.
 async fn credits(uow: &mut dyn UnitOfWork, billing: &Billing) -> Result<i64> {
-    let mut sum = 0_i128;
-    for_each(uow, CreditGrantQuery::Active, |credit: &CreditGrant| {
-        sum += i128::from(credit.remaining);
-        Ok(())
-    })
-    .await?;
-    Ok(Money::new(sum, billing.currency())?.minor())
+    sum::<CreditGrant>(uow, billing, &CreditGrantQuery::Active, "remaining").await
 }
 
-/// Calls a function for each record that matches a query, which are read in batches.
-async fn for_each<R>(
+/// Returns the sum of an amount over the records of a query, in minor units.
+async fn sum<R>(
     uow: &mut dyn UnitOfWork,
-    query: R::Query,
-    mut call: impl FnMut(&R) -> Result<()> + Send,
-) -> Result<()>
+    billing: &Billing,
+    query: &R::Query,
+    amount: &'static str,
+) -> Result<i64>
 where
     R: Persisted + Record<Owner = Unowned>,
 {
-    let mut batches = Batches::<R>::of(query);
-    while let Some(batch) = batches.next(unowned_records(uow)).await? {
-        for record in &batch {
-            call(record)?;
-        }
-    }
-    Ok(())
+    let groups = unowned_records::<R>(uow).sum_by(query, amount, &[]).await?;
+    let minor = groups.iter().map(|group| i128::from(group.sum)).sum();
+    Ok(Money::new(minor, billing.currency())?.minor())
 }

@@ -152,7 +152,7 @@ pub async fn list(
         deleted: query.filter.include_deleted && cx.caller.is_operator(),
     };
     let domains = scope.records::<CustomDomain>(uow);
-    domains.page(&all, &query.page()).await
+    domains.page(&all, &query.uncounted_page()).await
 }
 
 /// Returns a domain.

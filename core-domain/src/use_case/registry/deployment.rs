@@ -189,7 +189,7 @@ pub async fn page(
         status: query.filter.status,
     };
     let deployments = scope.records::<Deployment>(uow);
-    let page = deployments.page(&wanted, &query.page()).await?;
+    let page = deployments.page(&wanted, &query.uncounted_page()).await?;
     let mut live_ids: BTreeMap<Branch, Option<DeploymentId>> = BTreeMap::new();
     for found in &page.items {
         if found.status == DeploymentStatus::Active && !live_ids.contains_key(&found.branch) {

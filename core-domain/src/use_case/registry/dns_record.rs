@@ -146,7 +146,7 @@ pub async fn list(
         deleted: query.filter.include_deleted && cx.caller.is_operator(),
     };
     let records = scope.records::<DnsRecord>(uow);
-    records.page(&of_stack, &query.page()).await
+    records.page(&of_stack, &query.uncounted_page()).await
 }
 
 /// Returns a DNS record.

@@ -125,7 +125,7 @@ pub async fn list(
 ) -> Result<Page<Stored<WorkspaceStack>>> {
     let listed = WorkspaceStackQuery::Listed(query.filter.clone());
     let stacks = scope.records::<WorkspaceStack>(uow);
-    stacks.page(&listed, &query.page()).await
+    stacks.page(&listed, &query.uncounted_page()).await
 }
 
 /// Returns a workspace stack of the platform.

@@ -199,7 +199,8 @@ async fn read(
         Some(tier) => Some(change::preview(cx, &own, uow, billing, tier, query.interval).await),
         None => None,
     };
-    let invoices = invoice::list(&own, uow, None, &PageQuery::first(MAX_INVOICES)).await?;
+    let newest = PageQuery::first(MAX_INVOICES).uncounted();
+    let invoices = invoice::list(&own, uow, None, &newest).await?;
     Ok(Content {
         subscription,
         preview,

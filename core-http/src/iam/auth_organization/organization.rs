@@ -309,9 +309,8 @@ async fn full(
     let members = list_members(scope, uow, members).await?;
     let invitations = match scope.authorize() {
         Ok(scope) => {
-            list_invitations(&scope, uow, &PageQuery::first(MAX_LISTED))
-                .await?
-                .items
+            let first = PageQuery::first(MAX_LISTED).uncounted();
+            list_invitations(&scope, uow, &first).await?.items
         }
         Err(_) => Vec::new(),
     };

@@ -61,6 +61,17 @@ async fn the_overview_counts_customers_subscriptions_and_money(world: World) {
 }
 on_every_store!(the_overview_counts_customers_subscriptions_and_money);
 
+#[tokio::test]
+async fn the_store_counts_and_sums_the_overview() {
+    let (world, queries_of) = World::faulty();
+    paying_platform(&world, "growth").await;
+    drop(queries_of.take_queries());
+    assert_eq!(overview(&world).await["byTier"]["growth"], 1);
+    let queries = queries_of.take_queries().into_iter();
+    let tables: Vec<&str> = queries.map(|select| select.table.name).collect();
+    assert_eq!(tables, ["billing_test_clock", "billing_received_events"]);
+}
+
 async fn usage_after_the_end_of_a_subscription_is_invoiced_on_request(world: World) {
     let (platform, customer) = paying_platform(&world, "starter").await;
     let body = json!({ "customerId": customer });

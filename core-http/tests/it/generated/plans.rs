@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use core_domain::kernel::Caller;
 use core_domain::registry::DeploymentStatus;
 use core_http::kernel::testing::operator;
 use core_storage::fault::FaultStore;
@@ -208,4 +209,52 @@ async fn no_list_query_scans_a_table_or_sorts() {
     }
     assert_eq!(planned.len(), 242);
     assert!(problems.is_empty(), "{problems:#?}");
+}
+
+/// Returns whether a list response contains the number of matching records.
+fn has_total(answer: &Value) -> bool {
+    [&answer["total"], &answer["pagination"]["total"]]
+        .iter()
+        .any(|total| total.is_u64())
+}
+
+/// Requests the first page of a list. Returns the tables of the list that were counted, or `None` if the response needs a
+/// total.
+async fn counted_tables(
+    case: &Case,
+    caller: &Caller,
+    queries_of: &FaultStore,
+) -> Option<Vec<&'static str>> {
+    drop((queries_of.take_queries(), queries_of.take_counts()));
+    let ask = case.valid_request().with_query(&format!("limit={PAGE}"));
+    let page = case.send(caller, &ask).await;
+    if !page.is_success() || has_total(&page.json) {
+        return None;
+    }
+    let lists = queries_of.take_queries().into_iter().filter(is_list);
+    let lists: BTreeSet<&str> = lists.map(|select| select.table.name).collect();
+    let counts = queries_of.take_counts().into_iter();
+    let counted = counts.map(|select| select.table.name);
+    Some(counted.filter(|table| lists.contains(table)).collect())
+}
+
+#[tokio::test]
+async fn a_list_without_a_total_counts_no_records() {
+    let (world, queries_of) = World::faulty();
+    let mut fixture = Fixture::of(world).await;
+    let mut uncounted = BTreeSet::new();
+    for sample in samples() {
+        let case = Case::within(fixture, sample);
+        if takes(&case, "limit") {
+            add_records(&case).await;
+            for caller in [operator(), case.lowest_caller()] {
+                if let Some(counted) = counted_tables(&case, &caller, &queries_of).await {
+                    assert!(counted.is_empty(), "{} counts {counted:?}", case.name());
+                    uncounted.insert(case.name());
+                }
+            }
+        }
+        fixture = case.fixture;
+    }
+    assert_eq!(uncounted.len(), 10, "{uncounted:?}");
 }

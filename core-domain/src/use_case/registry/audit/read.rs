@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{begin_read, platform_in_reach, record_read};
 use crate::access::{PlatformScope, SignedInScope, authorize, unowned_records};
 use crate::kernel::{
-    AuditId, Context, Error, ListQuery, Page, PageQuery, PlatformId, Record, Result, Stored, Total,
-    permission,
+    AuditId, Context, Error, ListQuery, ListVersion, Page, PageQuery, PlatformId, Record, Result,
+    Stored, Total, permission,
 };
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::shared::{
@@ -86,8 +86,8 @@ pub async fn list_events(
 
 /// Returns the number of entries from the head of a chain, which avoids counting rows.
 ///
-/// For an unfiltered list it is the total. For a filtered list it is a version: the list is counted again after it
-/// changes. Staged entries are not included.
+/// For an unfiltered list it is the total. For a filtered list it is the version of the unfiltered list. Staged entries
+/// are not included.
 async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<Total> {
     let platform = entries.platform_id.as_ref();
     let chain = platform.map_or_else(AuditChain::feed, |of| AuditChain::of(Some(of)));
@@ -97,13 +97,10 @@ async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<T
         skip_damaged: entries.skip_damaged,
         ..AuditQuery::default()
     };
-    let (remaining, version) = head.map_or((0, 0), |head| {
-        (head.remaining_changes(), head.changes_version())
-    });
     Ok(if *entries == unfiltered {
-        Total::Known(remaining)
+        Total::Known(head.map_or(0, |head| head.remaining_changes()))
     } else {
-        Total::AtVersion(version)
+        Total::AtVersion(head.map_or_else(ListVersion::default, |head| head.list_version()))
     })
 }
 

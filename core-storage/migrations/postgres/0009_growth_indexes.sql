@@ -1,0 +1,12 @@
+-- release 0.1.0
+-- outside a transaction
+
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "audit_entries_by_id_if_stream" ON "audit_entries" ("id") WHERE "stream" = 'changes';
+DROP INDEX CONCURRENTLY IF EXISTS "audit_entries_by_stream";
+DROP INDEX CONCURRENTLY IF EXISTS "billing_subscriptions_by_status_created_at";
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id", "tier", "interval", "amount");
+DROP INDEX CONCURRENTLY IF EXISTS "billing_invoices_by_period_start_if_status";
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "billing_invoices_by_period_start_if_status" ON "billing_invoices" ("period_start", "id", "attempt_count", "amount_remaining") WHERE "status" = 'open';
+DROP INDEX CONCURRENTLY IF EXISTS "billing_credit_grants_by_effective_at_if_status";
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "billing_credit_grants_by_effective_at_if_status" ON "billing_credit_grants" ("effective_at", "id", "remaining") WHERE "status" = 'active';
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "billing_journal_entries_by_at_if_revenue" ON "billing_journal_entries" ("at", "id", "revenue") WHERE "revenue" IS NOT NULL;
