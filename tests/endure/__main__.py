@@ -24,6 +24,7 @@ def main():
     parser.add_argument("minutes", nargs="?", type=float, default=1)
     parser.add_argument("seed", nargs="?", type=int, default=7)
     parser.add_argument("--server", required=True)
+    parser.add_argument("--cells", type=int, default=0, help="databases beside home, over which platforms are spread")
     arguments = parser.parse_args()
     began = time.monotonic()
 
@@ -31,7 +32,7 @@ def main():
         print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
 
     history, stop = History(), threading.Event()
-    with Cluster(arguments.server) as cluster:
+    with Cluster(arguments.server, arguments.cells) as cluster:
         log("the cluster is ready")
         prepare(cluster, history, Debtor(cluster, history, stop, arguments.seed))
         log("the debtors are ready")

@@ -97,6 +97,21 @@ def check_events(cluster, history):
     return [data for _, data in stored]
 
 
+def check_cells(cluster, history):
+    """Each cell has platforms, and every change of several databases has ended."""
+    for cell in cluster.cells:
+        platforms = cell.number("SELECT count(*) FROM platforms")
+        if platforms == 0:
+            history.violation(f"{cell.name} has no platforms")
+        history.notes.append(f"{cell.name}: {platforms} platforms")
+        end = time.monotonic() + SETTLE_TIMEOUT
+        while prepared := cell.number("SELECT count(*) FROM pg_prepared_xacts"):
+            if time.monotonic() > end:
+                history.violation(f"{cell.name} has {prepared} changes that nobody has decided")
+                break
+            time.sleep(0.5)
+
+
 def check(cluster, history):
     """Runs all checks, and adds what they find to the violations."""
     cluster.wait_for_nodes()
@@ -105,5 +120,6 @@ def check(cluster, history):
     check_billing(cluster, history)
     check_deployments(cluster, history, check_events(cluster, history))
     check_limits(history)
+    check_cells(cluster, history)
     for line in cluster.internal_errors():
         history.violation(f"internal error: {line[:500]}")

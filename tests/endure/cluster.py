@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 import stripe
-from servers import START_TIMEOUT, free_ports, unprivileged, wait_until
+from servers import START_TIMEOUT, accepts_connections, free_ports, unprivileged, wait_until
 
 PACKAGING = pathlib.Path("examples/server/packaging/cluster")
 PASSWORD = "sesame"
@@ -153,6 +153,40 @@ class Database:
             send_signal(process, signal.SIGKILL)
 
 
+class Cell:
+    """The database of a cell: a Postgres server without a standby."""
+
+    def __init__(self, cluster, name):
+        self.cluster = cluster
+        self.name = name
+        self.data = cluster.folder / name
+        self.port = free_ports(1)
+        self.programs = pathlib.Path(sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1])
+        initdb = [self.programs / "initdb", "-D", self.data, "-U", "core", "-A", "trust", "-E", "UTF8", "--locale=C"]
+        subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=cluster.folder, **unprivileged())
+        self.start()
+        wait_until(lambda: accepts_connections(self.port), name)
+
+    def start(self):
+        command = [self.programs / "postgres", "-D", self.data, "-h", "127.0.0.1", "-p", str(self.port), "-k", self.cluster.folder]
+        settings = ["-c", "max_connections=200", "-c", "max_prepared_transactions=100"]
+        self.process = self.cluster.spawn([*command, *settings], self.name)
+
+    def url(self):
+        return f"postgres://core@127.0.0.1:{self.port}/postgres"
+
+    def crash(self):
+        """Ends all processes of Postgres, as `pg_ctl stop -m immediate` does, and starts it again."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
+        self.start()
+
+    def number(self, query):
+        """Returns the number that a query returns."""
+        psql = [self.programs / "psql", "-qAtX", "-c", query, self.url()]
+        return int(subprocess.run(psql, check=True, capture_output=True, text=True).stdout)
+
+
 def send_signal(process, number):
     """Sends a signal to a process. Returns whether the process exists."""
     try:
@@ -199,8 +233,9 @@ class Node:
 class Cluster:
     """All processes. Leaving the context ends them and removes their files."""
 
-    def __init__(self, server):
+    def __init__(self, server, cells):
         self.server = os.path.abspath(server)
+        self.number_of_cells = cells
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="core-endure-"))
         self.data = self.folder / "data"
         self.processes = []
@@ -241,6 +276,7 @@ class Cluster:
                 shutil.chown(path, "postgres", "postgres")
         etcd_port = self.start_etcd()
         self.databases = [Database(self, f"db{number}", etcd_port) for number in (1, 2)]
+        self.cells = [Cell(self, f"cell-{number}") for number in range(1, self.number_of_cells + 1)]
         self.redis_times = []
         self.start_redis()
         self.start_stripe()
@@ -292,6 +328,11 @@ class Cluster:
             "CORE_TRUSTED_PROXIES": "127.0.0.1",
             "RUST_LOG": os.environ.get("RUST_LOG", "warn"),
         }
+        if self.cells:
+            file = self.folder / "cells.toml"
+            tables = [f'[[cell]]\nname = "{cell.name}"\ndatabase_url = "{cell.url()}"\n' for cell in self.cells]
+            file.write_text("home_takes_new_platforms = true\n" + "".join(tables))
+            self.environment["CORE_CELLS"] = str(file)
         # The ports of HAProxy, which clients use.
         self.port = free_ports(6)
         self.environment["CORE_IAM_PUBLIC_URL"] = f"http://127.0.0.1:{self.port + 1}"

@@ -47,6 +47,15 @@ def lose_charges(cluster, _):
     return "dropped the responses of Stripe for 3 s"
 
 
+def crash_cell(cluster, random):
+    """Crashes the database of a cell, and starts it again."""
+    if not cluster.cells:
+        return None
+    cell = random.choice(cluster.cells)
+    cell.crash()
+    return f"crashed {cell.name}"
+
+
 def lose_primary(cluster, _):
     """Ends the primary and its Patroni for good; the standby is promoted. The old primary returns as a standby."""
     primary, standby = cluster.primary(), cluster.standby()
@@ -63,6 +72,8 @@ def lose_primary(cluster, _):
 # Faults of nodes are the most frequent. Each other fault affects the whole cluster, and leaves time to recover.
 COMMON = [kill_node] * 6 + [stop_redis] * 2 + [lose_charges]
 RARE = [crash_postgres, swallow_packets]
+# Only with cells.
+OF_CELLS = [crash_cell] * 2
 
 
 def inject(cluster, random, seconds, log):
@@ -77,7 +88,7 @@ def inject(cluster, random, seconds, log):
             # If there is no standby now, other faults go on until there is one.
             lost_at = time.monotonic() + 10
         elif time.monotonic() > rare_at:
-            fault = random.choice(RARE)
+            fault = random.choice(RARE + (OF_CELLS if cluster.cells else []))
             rare_at = time.monotonic() + random.uniform(25, 45)
         else:
             fault = random.choice(COMMON)

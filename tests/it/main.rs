@@ -9,6 +9,7 @@ mod archived_audit;
 mod backups;
 #[cfg(unix)]
 mod buckets;
+mod cells;
 mod cloudflare_sites;
 mod crash;
 #[cfg(unix)]

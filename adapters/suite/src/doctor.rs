@@ -127,14 +127,7 @@ impl SuiteBuilder {
     /// same settings may be running. Nothing is changed, except that a test object is written to a bucket and removed.
     pub async fn diagnose(&self) -> Vec<Finding> {
         let mut found = vec![self.settings_finding()];
-        for (cell, database) in self.databases() {
-            let findings = Box::pin(database.database_findings()).await;
-            match self.cells.is_empty() {
-                true => found.extend(findings),
-                false => found.extend(findings.into_iter().map(|finding| finding.of_cell(&cell))),
-            }
-        }
-        found.extend(self.cell_finding().await);
+        found.extend(self.all_database_findings().await);
         if let Some(folder) = &self.data_folder {
             found.extend(folder_findings(folder));
         }
@@ -189,10 +182,33 @@ impl SuiteBuilder {
         }
     }
 
-    /// Opens all cells together, which shows whether they can commit together. Returns `None` without cells.
-    async fn cell_finding(&self) -> Option<Finding> {
+    /// Checks the database, or those of all cells.
+    async fn all_database_findings(&self) -> Vec<Finding> {
         if self.cells.is_empty() {
-            return None;
+            return self.database_findings().await;
+        }
+        let mut found = Vec::new();
+        for (cell, database) in self.databases() {
+            let findings = Box::pin(database.database_findings()).await;
+            found.extend(findings.into_iter().map(|finding| finding.of_cell(&cell)));
+        }
+        // Cells without tables cannot be opened together.
+        if found
+            .iter()
+            .all(|finding| finding.severity != Severity::Failure)
+        {
+            found.extend(self.cell_finding().await);
+        }
+        found
+    }
+
+    /// Opens all cells together, which shows whether they can commit together. Returns `None` if one is new.
+    async fn cell_finding(&self) -> Option<Finding> {
+        for (_, database) in self.databases() {
+            let plan = Box::pin(database.plan_migrations()).await;
+            if plan.is_ok_and(|plan| plan.applied == 0) {
+                return None;
+            }
         }
         let secret = InstallationSecret::generate(self.entropy.as_ref());
         let options = open_options(self, &secret);

@@ -41,20 +41,17 @@ impl CellRows {
         Ok(opened)
     }
 
-    /// Opens the store over cells that a server has used, for reading.
+    /// Opens the store over cells for reading. Nothing is written, also if no server has used these cells yet.
     ///
     /// # Errors
-    /// Those of [`CellRows::open`]; [`StoreError::Backend`] if no server has used these cells.
+    /// Those of [`CellRows::open`].
     pub async fn open_read_only(
         cells: Vec<CellConfig>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, StoreError> {
         let configs = home_first(cells)?;
         let installation = installation(&configs[HOME]).await?;
-        let installation = installation.ok_or_else(|| {
-            StoreError::backend("no server has used these cells yet; start one with the same cells")
-        })?;
-        Self::of(configs, installation, entropy).await
+        Self::of(configs, installation.unwrap_or_default(), entropy).await
     }
 
     async fn of(

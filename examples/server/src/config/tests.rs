@@ -550,9 +550,8 @@ fn check_further_url(option: &str, expected: &Database) {
 
 #[test]
 fn the_cells_are_read_from_a_file_and_never_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("cells.toml");
-    let cells = ["--cells", file.to_str().unwrap()];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let cells = ["--cells", file.path().to_str().unwrap()];
     let home = ["--database-url", "postgres://core@home/core"];
     let with = |content: &str| {
         std::fs::write(&file, content).unwrap();
