@@ -127,7 +127,7 @@ impl SuiteBuilder {
     /// same settings may be running. Nothing is changed, except that a test object is written to a bucket and removed.
     pub async fn diagnose(&self) -> Vec<Finding> {
         let mut found = vec![self.settings_finding()];
-        found.extend(self.all_database_findings().await);
+        found.extend(Box::pin(self.all_database_findings()).await);
         if let Some(folder) = &self.data_folder {
             found.extend(folder_findings(folder));
         }
@@ -185,7 +185,7 @@ impl SuiteBuilder {
     /// Checks the database, or those of all cells.
     async fn all_database_findings(&self) -> Vec<Finding> {
         if self.cells.is_empty() {
-            return self.database_findings().await;
+            return Box::pin(self.database_findings()).await;
         }
         let mut found = Vec::new();
         for (cell, database) in self.databases() {

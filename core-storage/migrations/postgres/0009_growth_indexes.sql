@@ -2,7 +2,10 @@
 -- outside a transaction
 
 CREATE INDEX CONCURRENTLY IF NOT EXISTS "audit_entries_by_id_if_stream" ON "audit_entries" ("id") WHERE "stream" = 'changes';
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "audit_entries_by_id_if_stream_if_platform_id" ON "audit_entries" ("id") WHERE "stream" = 'changes' AND "platform_id" IS NULL;
+CREATE INDEX CONCURRENTLY IF NOT EXISTS "audit_entries_by_id_if_stream_if_platform_id_2" ON "audit_entries" ("id") WHERE "stream" = 'reads' AND "platform_id" IS NULL;
 DROP INDEX CONCURRENTLY IF EXISTS "audit_entries_by_stream";
+DROP INDEX CONCURRENTLY IF EXISTS "audit_entries_by_stream_if_platform_id";
 DROP INDEX CONCURRENTLY IF EXISTS "billing_subscriptions_by_status_created_at";
 CREATE INDEX CONCURRENTLY IF NOT EXISTS "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id", "tier", "interval", "amount");
 DROP INDEX CONCURRENTLY IF EXISTS "billing_invoices_by_period_start_if_status";

@@ -1,7 +1,10 @@
 -- release 0.1.0
 
 DROP INDEX "audit_entries_by_stream";
+DROP INDEX "audit_entries_by_stream_if_platform_id";
 CREATE INDEX "audit_entries_by_id_if_stream" ON "audit_entries" ("id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_id_if_stream_if_platform_id" ON "audit_entries" ("id") WHERE "stream" = 'changes' AND "platform_id" IS NULL;
+CREATE INDEX "audit_entries_by_id_if_stream_if_platform_id_2" ON "audit_entries" ("id") WHERE "stream" = 'reads' AND "platform_id" IS NULL;
 
 DROP INDEX "billing_subscriptions_by_status_created_at";
 CREATE INDEX "billing_subscriptions_by_status_created_at" ON "billing_subscriptions" ("status", "created_at", "id", "tier", "interval", "amount");

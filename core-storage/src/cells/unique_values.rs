@@ -132,7 +132,9 @@ pub(super) async fn take(
     for (at, value) in values.iter().enumerate() {
         let inserted = home.insert(&UNIQUE_VALUES, row(value)).await;
         if let Err(error) = inserted {
-            release(home, &values[..at]).await?;
+            if at > 0 {
+                release(home, &values[..at]).await?;
+            }
             return Err(in_records(error, table, value.index));
         }
     }
@@ -144,9 +146,6 @@ pub(super) async fn release(
     home: &mut dyn RowTx,
     values: &[UniqueValue],
 ) -> Result<(), StoreError> {
-    if values.is_empty() {
-        return Ok(());
-    }
     let keys = values.iter().map(|value| Value::text(&value.id));
     let with_keys = Filter::In(UNIQUE_VALUES.key(), keys.collect());
     home.delete(&UNIQUE_VALUES, &with_keys).await?;

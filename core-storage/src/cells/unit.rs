@@ -13,7 +13,7 @@ use super::config::HOME;
 use super::merge::{MergedRows, MergedSums};
 use super::place::{Place, place_of};
 use super::route::{CellUnit, SeenRows};
-use super::unique_values::{self, Change};
+use super::unique_values::{self, Change, UniqueValue};
 use crate::checked_tx::is_recoverable;
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
@@ -42,10 +42,35 @@ impl CellUnit {
             Err(error) if is_recoverable(error) => &change.added,
             Err(_) => return outcome,
         };
-        if !released.is_empty() {
-            unique_values::release(self.changing(HOME).await?, released).await?;
-        }
+        self.release(released).await?;
         outcome
+    }
+
+    /// Settles a change of all of the old rows. Another unit may have changed them after they were read.
+    async fn settle_all(
+        &mut self,
+        change: &Change,
+        old: &[Row],
+        outcome: Result<u64, StoreError>,
+    ) -> Result<u64, StoreError> {
+        match outcome {
+            Ok(0) if !old.is_empty() => {
+                self.release(&change.added).await?;
+                Ok(0)
+            }
+            Ok(count) if count != old.len() as u64 => Err(StoreError::retry(
+                "a row with a unique value was changed concurrently",
+            )),
+            outcome => self.settle(change, outcome).await,
+        }
+    }
+
+    /// Releases values that are unique over all cells.
+    async fn release(&mut self, values: &[UniqueValue]) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        unique_values::release(self.changing(HOME).await?, values).await
     }
 
     /// Returns the rows that match, from all cells that can have them.
@@ -185,7 +210,7 @@ fn with_values(table: &Table, row: &Row, set: &[(&'static str, Value)]) -> Row {
 }
 
 /// Returns the unique values of all rows.
-fn values_of(table: &'static Table, rows: &[Row]) -> Vec<unique_values::UniqueValue> {
+fn values_of(table: &'static Table, rows: &[Row]) -> Vec<UniqueValue> {
     let values = rows
         .iter()
         .flat_map(|row| unique_values::of_row(table, row));
@@ -316,7 +341,7 @@ impl RowTx for CellUnit {
         let change = Change::between(values_of(table, &old), values_of(table, &new));
         self.take(table, &change).await?;
         let outcome = self.update_in_cells(table, filter, set).await;
-        self.settle(&change, outcome).await
+        self.settle_all(&change, &old, outcome).await
     }
 
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
@@ -326,7 +351,7 @@ impl RowTx for CellUnit {
         let old = self.matching(table, filter).await?;
         let change = Change::between(values_of(table, &old), Vec::new());
         let outcome = self.delete_in_cells(table, filter).await;
-        self.settle(&change, outcome).await
+        self.settle_all(&change, &old, outcome).await
     }
 
     async fn remove_archived(

@@ -51,7 +51,8 @@ table! {
         [platform_id, actor_id] where [IS_CHANGE],
         [platform_id] where [IS_READ],
         // Postgres cannot scan the NULLs of an index column in the order of the next column.
-        [stream] where [NO_PLATFORM],
+        [] where [IS_CHANGE, NO_PLATFORM],
+        [] where [IS_READ, NO_PLATFORM],
     }
     rows append_only until "audit_archives".keys_before
     staging "unsealed_audit_entries" index { [stream] }

@@ -10,7 +10,9 @@ use core_storage::cells::{CellConfig, CellRows};
 use core_storage::conformance::{self, ITEMS, TABLES, item};
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
-use core_storage::{Filter, RecordStore, RowStore, memory};
+use core_storage::{
+    Column, Filter, RecordStore, Row, RowStore, Table, Type, VERSION, Value, memory, tables,
+};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -64,6 +66,90 @@ async fn conforms(rows: [Arc<dyn RowStore>; 3]) {
 async fn count(rows: &Arc<dyn RowStore>) -> u64 {
     let mut unit = rows.begin(Mode::Auto).await.unwrap();
     unit.count(&ITEMS, &Filter::all()).await.unwrap()
+}
+
+fn platforms() -> &'static Table {
+    let mut tables = tables::of_records().into_iter();
+    tables.find(|table| table.name == "platforms").unwrap()
+}
+
+/// Returns the row of a platform. Its other values are empty.
+fn platform(id: &str, slug: &str) -> Row {
+    let value = |column: &Column| match (column.name, column.kind) {
+        ("id", _) => Value::text(id),
+        ("slug", _) => Value::text(slug),
+        (VERSION, _) => Value::Int(1),
+        _ if column.nullable => Value::Null,
+        (_, Type::Int) => Value::Int(0),
+        (_, Type::Bool) => Value::Bool(false),
+        (_, Type::Text) => Value::text("x"),
+        (_, Type::Json) => Value::text("null"),
+    };
+    platforms().columns.iter().map(value).collect()
+}
+
+/// Inserts a platform in a unit of its own.
+async fn add(cells: &CellRows, id: &str, slug: &str) -> Result<(), StoreError> {
+    let mut unit = cells.begin(Mode::Write).await?;
+    unit.insert(platforms(), platform(id, slug)).await?;
+    unit.commit().await
+}
+
+/// Changes the slug of a platform if it has this version. Returns the number of changed rows.
+async fn rename(cells: &CellRows, id: &str, version: i64, slug: &str) -> u64 {
+    let mut unit = cells.begin(Mode::ReadCommitted).await.unwrap();
+    let filter = Filter::eq("id", id).and(Filter::eq(VERSION, version));
+    let set = [("slug", Value::text(slug))];
+    let changed = unit.update(platforms(), &filter, &set).await.unwrap();
+    unit.commit().await.unwrap();
+    changed
+}
+
+fn is_taken(outcome: &Result<(), StoreError>) -> bool {
+    matches!(
+        outcome,
+        Err(StoreError::Conflict {
+            table: "platforms",
+            index: "slug"
+        })
+    )
+}
+
+#[tokio::test]
+async fn a_slug_is_unique_over_all_cells_until_it_is_changed() {
+    let cells = over(&memories()).await.unwrap();
+    add(&cells, "p-0", "acme").await.unwrap();
+    for id in ["p-1", "p-2", "p-3", "p-4"] {
+        assert!(is_taken(&add(&cells, id, "acme").await), "{id}");
+    }
+    // A change of a version that is not stored changes nothing.
+    assert_eq!(rename(&cells, "p-0", 7, "other").await, 0);
+    assert!(is_taken(&add(&cells, "p-1", "acme").await));
+    add(&cells, "p-1", "other").await.unwrap();
+    assert_eq!(rename(&cells, "p-0", 1, "new").await, 1);
+    assert!(is_taken(&add(&cells, "p-2", "new").await));
+    add(&cells, "p-2", "acme").await.unwrap();
+}
+
+#[tokio::test]
+async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
+    let rows = memories();
+    let mut unit = rows[0].begin(Mode::Write).await.unwrap();
+    unit.insert(platforms(), platform("old", "acme"))
+        .await
+        .unwrap();
+    unit.commit().await.unwrap();
+    let cells = over(&rows).await.unwrap();
+    for id in ["p-0", "p-1", "p-2"] {
+        assert!(is_taken(&add(&cells, id, "acme").await), "{id}");
+    }
+    assert_eq!(rename(&cells, "old", 1, "new").await, 1);
+    let mut unit = rows[0].begin(Mode::Auto).await.unwrap();
+    let renamed = Filter::eq("slug", "new");
+    assert_eq!(unit.count(platforms(), &renamed).await.unwrap(), 1);
+    // A second process has the same directory.
+    let again = over(&rows).await.unwrap();
+    assert!(is_taken(&add(&again, "p-1", "new").await));
 }
 
 /// Returns platforms of the first and of the second cell beside home.

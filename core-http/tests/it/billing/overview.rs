@@ -69,7 +69,7 @@ async fn the_store_counts_and_sums_the_overview() {
     assert_eq!(overview(&world).await["byTier"]["growth"], 1);
     let queries = queries_of.take_queries().into_iter();
     let tables: Vec<&str> = queries.map(|select| select.table.name).collect();
-    assert_eq!(tables, ["billing_test_clock", "billing_received_events"]);
+    assert_eq!(tables, ["billing_received_events"]);
 }
 
 async fn usage_after_the_end_of_a_subscription_is_invoiced_on_request(world: World) {
