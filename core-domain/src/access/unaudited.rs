@@ -135,7 +135,7 @@ pub(crate) struct Batches<R: Persisted> {
 impl<R: Persisted> Batches<R> {
     /// Creates an iterator over the records that match the query.
     pub(crate) fn of(query: R::Query) -> Self {
-        let first = PageQuery::first(BATCH_SIZE).uncounted();
+        let first = PageQuery::first(BATCH_SIZE).without_count();
         Self {
             query,
             next: Some(first),

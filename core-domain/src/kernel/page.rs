@@ -60,7 +60,7 @@ impl PageQuery {
     /// Returns the same request for a response without a total, so that the store does not count the records. The
     /// total of the page is 0.
     #[must_use]
-    pub fn uncounted(self) -> Self {
+    pub fn without_count(self) -> Self {
         Self {
             total: Total::Known(0),
             ..self
@@ -211,10 +211,10 @@ pub struct DeletedFilter {
 }
 
 impl<F> ListQuery<F> {
-    /// Returns the requested page for a response without a total, see [`PageQuery::uncounted`].
+    /// Returns the requested page for a response without a total, see [`PageQuery::without_count`].
     #[must_use]
     pub fn uncounted_page(&self) -> PageQuery {
-        self.page().uncounted()
+        self.page().without_count()
     }
 
     /// Returns the requested page.

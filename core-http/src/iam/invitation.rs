@@ -89,7 +89,7 @@ async fn list(
         cursor: input.query.cursor,
         total: Total::Unknown,
     };
-    let page = organization::list_invitations(&scope, uow, &page.uncounted()).await?;
+    let page = organization::list_invitations(&scope, uow, &page.without_count()).await?;
     Ok(Output::new(ListP4 {
         cursor: page.next.map(|cursor| cursor.0),
         data: page.items.into_iter().map(Stored::into_inner).collect(),

@@ -96,7 +96,7 @@ impl World {
     fn bounds(&self) -> Vec<Option<String>> {
         let counts = self.calls.take_counts().into_iter();
         let of_log = counts.filter(|count| count.table.name == "audit_entries");
-        of_log.map(|count| bound(&count)).collect()
+        of_log.map(|count| first_counted_key(&count)).collect()
     }
 
     /// Adds platforms, each with an audit entry that is not sealed yet.
@@ -190,7 +190,7 @@ fn platform(number: usize, now: Timestamp) -> Platform {
     Platform::create(PlatformId::parse(&name).unwrap(), owner, command, now)
 }
 
-fn bound(count: &Select) -> Option<String> {
+fn first_counted_key(count: &Select) -> Option<String> {
     let parts = count.filter.conjuncts();
     parts.into_iter().find_map(|part| match part {
         Filter::Compare("id", Op::Ge, bound) => bound.as_text().map(str::to_owned),

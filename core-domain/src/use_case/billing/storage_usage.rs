@@ -90,7 +90,7 @@ fn event(
 
 async fn measure(store: &dyn Store, infrastructure: &dyn Infrastructure) -> Result<Sizes> {
     let scope = SystemScope::new();
-    let mut query = PageQuery::first(PAGE).uncounted();
+    let mut query = PageQuery::first(PAGE).without_count();
     let mut sizes = Sizes::new();
     loop {
         let mut uow = store.begin(Mode::Read).await?;

@@ -199,7 +199,7 @@ async fn read(
         Some(tier) => Some(change::preview(cx, &own, uow, billing, tier, query.interval).await),
         None => None,
     };
-    let newest = PageQuery::first(MAX_INVOICES).uncounted();
+    let newest = PageQuery::first(MAX_INVOICES).without_count();
     let invoices = invoice::list(&own, uow, None, &newest).await?;
     Ok(Content {
         subscription,

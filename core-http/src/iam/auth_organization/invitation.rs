@@ -362,7 +362,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     _: Input<(), OrganizationQuery>,
 ) -> Result<Output<Vec<InvitationView>>> {
-    let page = PageQuery::first(MAX_INVITATIONS).uncounted();
+    let page = PageQuery::first(MAX_INVITATIONS).without_count();
     let invitations = organization::list_invitations(&scope, uow, &page).await?;
     let views = invitations.items.iter().map(|i| InvitationView::new(i));
     Ok(Output::new(views.collect()))

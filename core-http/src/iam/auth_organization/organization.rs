@@ -309,7 +309,7 @@ async fn full(
     let members = list_members(scope, uow, members).await?;
     let invitations = match scope.authorize() {
         Ok(scope) => {
-            let first = PageQuery::first(MAX_LISTED).uncounted();
+            let first = PageQuery::first(MAX_LISTED).without_count();
             list_invitations(&scope, uow, &first).await?.items
         }
         Err(_) => Vec::new(),
