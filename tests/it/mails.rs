@@ -15,6 +15,7 @@ use core_domain::use_case::shared::{
 use core_testkit::manual_clock;
 use futures_util::future::join_all;
 use serde_json::json;
+use tokio::task::yield_now;
 
 use crate::world::Backend;
 
@@ -147,6 +148,8 @@ async fn nodes_that_claim_at_the_same_time_never_claim_the_same_mail() {
             let mut sent = Vec::new();
             // Another node may have claimed the due mails. If no mail is left, all have been sent.
             while !outbox.queued_mails().await.is_empty() {
+                // A node that waits for the others lets them go on.
+                yield_now().await;
                 for claimed in outbox.claim(3).await {
                     sent.push(claimed.id().clone());
                     outbox.store_outcome(&claimed, MailOutcome::Sent).await;
