@@ -11,7 +11,7 @@
 //!
 //! # Guarantees
 //! - A unit that changes several databases changes all of them or none, also if this process or a database fails in
-//!   between. The changes are [prepared](RowTx::prepare) in all databases but home. Then the commit at home decides, and
+//!   between. The changes are [prepared](crate::RowTx::prepare) in all databases but home. Then the commit at home decides, and
 //!   [`CellRows::end_abandoned`] carries the decision out if the process could not. Until then, other units do not see the
 //!   changes that are prepared.
 //! - A value that is unique in the installation, such as the slug of a platform, is unique over all cells.
