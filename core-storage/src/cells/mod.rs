@@ -17,6 +17,8 @@
 //! - A value that is unique in the installation, such as the slug of a platform, is unique over all cells.
 //! - Units that use the same database behave as in a single store. Over several databases, a read unit does not see one
 //!   common state, and concurrent write units can each decide on what the other changes in another database.
+//! - The seals of the audit log have consecutive positions over all cells. A reader of several cells stops before a seal
+//!   whose commit has not reached its cell, so it sees all of them in order.
 //!
 //! # Limits
 //! Every process of the installation has the same cells. Platforms that were created without cells belong to home. On

@@ -10,7 +10,7 @@ use core_domain::port::{Direction, HostStatements, StatementTime};
 
 use super::commit::commit_together;
 use super::config::HOME;
-use super::merge::{MergedRows, MergedSums};
+use super::merge::{Consecutive, MergedRows, MergedSums};
 use super::place::{Place, place_of};
 use super::route::{CellUnit, SeenRows};
 use super::unique_values::{self, Change, UniqueValue};
@@ -121,9 +121,9 @@ impl CellUnit {
             let (unit, _) = self.parts(cell).await?;
             let changed = unit.tx.update(table, filter, set).await?;
             unit.has_changes |= changed > 0;
-            count += changed;
+            count += count_once(table, cell, changed);
         }
-        Ok(self.count_once(table, count))
+        Ok(count)
     }
 
     async fn delete_in_cells(
@@ -136,17 +136,9 @@ impl CellUnit {
             let (unit, _) = self.parts(cell).await?;
             let deleted = unit.tx.delete(table, filter).await?;
             unit.has_changes |= deleted > 0;
-            count += deleted;
+            count += count_once(table, cell, deleted);
         }
-        Ok(self.count_once(table, count))
-    }
-
-    /// Returns the number of rows from the sum over the cells.
-    fn count_once(&self, table: &'static Table, sum: u64) -> u64 {
-        match place_of(table) {
-            Place::Everywhere => sum / self.units.len() as u64,
-            _ => sum,
-        }
+        Ok(count)
     }
 
     /// Claims rows in one cell. Returns their number.
@@ -178,6 +170,14 @@ impl CellUnit {
         let (unit, seen) = self.parts(cell).await?;
         let mut watch = watch_rows(select.table, cell, seen, visit);
         unit.tx.select(select, &mut watch).await
+    }
+}
+
+/// Returns the number of changed rows of a cell. Of rows that are in each cell, those of home count.
+fn count_once(table: &Table, cell: usize, changed: u64) -> u64 {
+    match place_of(table) {
+        Place::Everywhere if cell != HOME => 0,
+        _ => changed,
     }
 }
 
@@ -419,7 +419,14 @@ impl RowTx for CellUnit {
         for cell in cells {
             merged.read(cell, self.tx(cell).await?, select).await?;
         }
+        let mut consecutive = Consecutive::of(select);
         for (cell, row) in merged.into_ordered(select) {
+            if consecutive
+                .as_mut()
+                .is_some_and(|numbers| !numbers.follows(&row))
+            {
+                break;
+            }
             let key = row.first().cloned().unwrap_or(Value::Null);
             self.seen.add(select.table, key, cell);
             visit(&row)?;
