@@ -55,11 +55,13 @@ fn consecutive_column(table: &Table) -> Option<&'static str> {
     (table.name == "audit_seals").then_some("position")
 }
 
-/// Returns the bound that the column exceeds in all matching rows, if the filter has one.
-fn lower_bound(filter: &Filter, column: &str) -> Option<i64> {
+/// Returns the number to which the filter compares the column by this operator, if it does.
+fn number_compared(filter: &Filter, column: &str, by: Op) -> Option<i64> {
     match filter {
-        Filter::And(parts) => parts.iter().find_map(|part| lower_bound(part, column)),
-        Filter::Compare(own, Op::Gt, bound) if *own == column => bound.as_int(),
+        Filter::And(parts) => parts
+            .iter()
+            .find_map(|part| number_compared(part, column, by)),
+        Filter::Compare(own, op, bound) if *own == column && *op == by => bound.as_int(),
         _ => None,
     }
 }
@@ -72,18 +74,20 @@ pub(super) struct Consecutive {
 }
 
 impl Consecutive {
-    /// Returns the check for a query that reads such rows in their order, from a number on.
+    /// Returns the check for a query that reads such rows in their order, from a number on and without an end. A query with
+    /// an end looks for missing rows.
     pub(super) fn of(select: &Select) -> Option<Self> {
         let column = consecutive_column(select.table)?;
         let [first, ..] = &select.order[..] else {
             return None;
         };
-        if first.column != column || first.descending {
+        let has_end = number_compared(&select.filter, column, Op::Le).is_some();
+        if first.column != column || first.descending || has_end {
             return None;
         }
         Some(Self {
             at: select.table.column_index(column)?,
-            last: lower_bound(&select.filter, column)?,
+            last: number_compared(&select.filter, column, Op::Gt)?,
         })
     }
 

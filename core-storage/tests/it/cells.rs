@@ -177,9 +177,10 @@ async fn a_reader_of_the_feed_stops_before_a_seal_that_is_not_visible_yet() {
         .unwrap();
     let rows = memories();
     let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
-    let positions = async |after: i64| {
+    let positions_until = async |after: i64, end: Option<i64>| {
         let select = Select::of(seals)
             .filter(Filter::gt("position", after))
+            .filter_if(end.map(|end| Filter::le("position", end)))
             .order_by("position");
         let mut seen = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
@@ -190,6 +191,7 @@ async fn a_reader_of_the_feed_stops_before_a_seal_that_is_not_visible_yet() {
         unit.select(&select, &mut visit).await.unwrap();
         seen
     };
+    let positions = async |after: i64| positions_until(after, None).await;
     let write = async |position: i64| {
         let platform = two_platforms()[usize::try_from(position % 2).unwrap()];
         let mut unit = cells.begin(Mode::Write).await.unwrap();
@@ -203,6 +205,8 @@ async fn a_reader_of_the_feed_stops_before_a_seal_that_is_not_visible_yet() {
     assert_eq!(positions(2).await, [3]);
     assert_eq!(positions(3).await, [] as [i64; 0]);
     assert_eq!(positions(4).await, [5, 6]);
+    // A query with an end looks for missing seals.
+    assert_eq!(positions_until(1, Some(5)).await, [2, 3, 5]);
     write(4).await;
     assert_eq!(positions(0).await, [1, 2, 3, 4, 5, 6]);
 }
