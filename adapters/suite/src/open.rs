@@ -140,10 +140,6 @@ pub(crate) struct OpenOptions {
     )]
     pub(crate) postgres: PostgresOptions,
     /// The address of standbys for lists that may be stale; `None` if all lists read the primary.
-    #[cfg_attr(
-        not(feature = "postgres"),
-        expect(dead_code, reason = "only the Postgres store uses it")
-    )]
     pub(crate) replica_url: Option<Secret>,
     pub(crate) migrations: MigrationOptions,
     /// The cells beside the database that was chosen, which is home.
@@ -165,6 +161,10 @@ pub(crate) enum Access {
     /// Units of work, through the pooler if there is one.
     Units,
     /// Long units of work, at the direct address.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(dead_code, reason = "only backups use it, which are SQLite files")
+    )]
     Direct,
     /// Reading, while another process may use the database.
     ReadOnly,
@@ -298,6 +298,7 @@ impl StoreChoice {
     }
 
     /// Opens the rows of the store, and of its cells. Returns `None` for a store of the host program.
+    #[cfg(feature = "sqlite")]
     pub(crate) async fn open_rows(
         self,
         options: OpenOptions,

@@ -17,10 +17,11 @@
 //! - A value that is unique in the installation, such as the slug of a platform, is unique over all cells.
 //! - Units that use the same database behave as in a single store. Over several databases, a read unit does not see one
 //!   common state, and concurrent write units can each decide on what the other changes in another database.
-//! - The seals of the audit log have consecutive positions over all cells. A reader of several cells stops before a seal
-//!   whose commit has not reached its cell, so it sees all of them in order.
 //!
 //! # Limits
+//! A seal of the audit log can become visible in its cell after later ones in other cells, within the milliseconds of a
+//! commit, or within ten seconds if a process dies in it. A reader of the feed of all cells can miss it.
+//!
 //! Every process of the installation has the same cells. Platforms that were created without cells belong to home. On
 //! Postgres, every cell but home needs `max_prepared_transactions`. SQLite cannot prepare units, so it can be home only.
 

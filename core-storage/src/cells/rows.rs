@@ -1,7 +1,6 @@
 //! The row engine over several cells.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -77,7 +76,8 @@ impl CellRows {
     #[cfg(feature = "conformance")]
     #[must_use]
     pub fn with_unknown_platforms_spread(self) -> Self {
-        self.cells.spreads_unknown.store(true, Ordering::Relaxed);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        self.cells.spreads_unknown.store(true, relaxed);
         self
     }
 

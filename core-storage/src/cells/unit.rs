@@ -10,7 +10,7 @@ use core_domain::port::{Direction, HostStatements, StatementTime};
 
 use super::commit::commit_together;
 use super::config::HOME;
-use super::merge::{Consecutive, MergedRows, MergedSums};
+use super::merge::{MergedRows, MergedSums};
 use super::place::{Place, place_of};
 use super::route::{CellUnit, SeenRows};
 use super::unique_values::{self, Change, UniqueValue};
@@ -419,14 +419,7 @@ impl RowTx for CellUnit {
         for cell in cells {
             merged.read(cell, self.tx(cell).await?, select).await?;
         }
-        let mut consecutive = Consecutive::of(select);
         for (cell, row) in merged.into_ordered(select) {
-            if consecutive
-                .as_mut()
-                .is_some_and(|numbers| !numbers.follows(&row))
-            {
-                break;
-            }
             let key = row.first().cloned().unwrap_or(Value::Null);
             self.seen.add(select.table, key, cell);
             visit(&row)?;

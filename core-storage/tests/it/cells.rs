@@ -11,8 +11,7 @@ use core_storage::conformance::{self, ITEMS, TABLES, item};
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
 use core_storage::{
-    Column, Filter, ReadRow, RecordStore, Row, RowStore, Select, Table, Type, VERSION, Value,
-    memory, tables,
+    Column, Filter, RecordStore, Row, RowStore, Table, Type, VERSION, Value, memory, tables,
 };
 
 const KEY: [u8; 32] = [7; 32];
@@ -151,64 +150,6 @@ async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
     // A second process has the same directory.
     let again = over(&rows).await.unwrap();
     assert!(is_taken(&add(&again, "p-1", "new").await));
-}
-
-/// Returns a seal of a platform at a position.
-fn seal(platform: &str, position: i64) -> Row {
-    let id = format!("{position:03}");
-    let row = vec![
-        Value::text(&id),
-        Value::text(&format!("platform:{platform}")),
-        Value::Int(position),
-        Value::Int(position),
-        Value::text("changes"),
-        Value::text(""),
-        Value::text(""),
-        Value::Int(0),
-    ];
-    row.into_iter().chain([Value::Int(1)]).collect()
-}
-
-#[tokio::test]
-async fn a_reader_of_the_feed_stops_before_a_seal_that_is_not_visible_yet() {
-    let seals = tables::of_records()
-        .into_iter()
-        .find(|table| table.name == "audit_seals")
-        .unwrap();
-    let rows = memories();
-    let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
-    let positions_until = async |after: i64, end: Option<i64>| {
-        let select = Select::of(seals)
-            .filter(Filter::gt("position", after))
-            .filter_if(end.map(|end| Filter::le("position", end)))
-            .order_by("position");
-        let mut seen = Vec::new();
-        let mut visit = |row: &dyn ReadRow| {
-            seen.push(row.read(3)?.as_int().unwrap());
-            Ok(())
-        };
-        let mut unit = cells.begin(Mode::Read).await.unwrap();
-        unit.select(&select, &mut visit).await.unwrap();
-        seen
-    };
-    let positions = async |after: i64| positions_until(after, None).await;
-    let write = async |position: i64| {
-        let platform = two_platforms()[usize::try_from(position % 2).unwrap()];
-        let mut unit = cells.begin(Mode::Write).await.unwrap();
-        unit.insert(seals, seal(platform, position)).await.unwrap();
-        unit.commit().await.unwrap();
-    };
-    for position in [1, 2, 3, 5, 6] {
-        write(position).await;
-    }
-    assert_eq!(positions(0).await, [1, 2, 3]);
-    assert_eq!(positions(2).await, [3]);
-    assert_eq!(positions(3).await, [] as [i64; 0]);
-    assert_eq!(positions(4).await, [5, 6]);
-    // A query with an end looks for missing seals.
-    assert_eq!(positions_until(1, Some(5)).await, [2, 3, 5]);
-    write(4).await;
-    assert_eq!(positions(0).await, [1, 2, 3, 4, 5, 6]);
 }
 
 /// Returns platforms of the first and of the second cell beside home.
