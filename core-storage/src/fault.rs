@@ -11,7 +11,7 @@ use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{GroupSum, Replacement, RowStore, RowTx};
+use crate::row_store::{GroupSum, PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
 use crate::table::Table;
 use crate::value::{Row, Value, Visit};
 
@@ -154,6 +154,20 @@ impl RowStore for FaultStore {
 
     fn pools(&self) -> Vec<PoolState> {
         self.inner.pools()
+    }
+
+    fn has_one_writer(&self) -> bool {
+        self.inner.has_one_writer()
+    }
+
+    async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
+        self.call()?;
+        self.inner.prepared_units(prefix).await
+    }
+
+    async fn end_prepared(&self, name: &str, end: UnitEnd) -> Result<(), StoreError> {
+        self.call()?;
+        self.inner.end_prepared(name, end).await
     }
 }
 
@@ -350,6 +364,14 @@ impl RowTx for FaultTx {
             self.inner.rollback().await;
         }
         Err(StoreError::commit_unknown(INJECTED))
+    }
+
+    async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {
+        if let Err(error) = self.store.call() {
+            self.inner.rollback().await;
+            return Err(error);
+        }
+        self.inner.prepare(name).await
     }
 
     async fn rollback(self: Box<Self>) {

@@ -20,6 +20,8 @@
 //!
 //! While a process has a database open, others can read it: `sqlite::open_read_only` and `postgres::open_read_only`.
 //!
+//! The module [`cells`] spreads the records of platforms over several Postgres databases.
+//!
 //! # How to add a record
 //! 1. Write the record in `core-domain`, and add its line to `core_domain::kernel::for_each_record`.
 //! 2. Describe its table in `tables/<service>.rs`, in about 25 lines:

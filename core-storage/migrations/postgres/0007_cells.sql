@@ -8,10 +8,8 @@ CREATE TABLE "cell_platforms" (
 
 CREATE TABLE "cell_unique_values" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    "platform_id" TEXT COLLATE "C" NOT NULL,
     "row_version" BIGINT NOT NULL
 );
-CREATE INDEX "cell_unique_values_by_platform_id" ON "cell_unique_values" ("platform_id", "id");
 
 CREATE TABLE "cell_decisions" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -8,10 +8,8 @@ CREATE TABLE "cell_platforms" (
 
 CREATE TABLE "cell_unique_values" (
     "id" TEXT NOT NULL PRIMARY KEY,
-    "platform_id" TEXT NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX "cell_unique_values_by_platform_id" ON "cell_unique_values" ("platform_id", "id");
 
 CREATE TABLE "cell_decisions" (
     "id" TEXT NOT NULL PRIMARY KEY,

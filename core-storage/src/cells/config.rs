@@ -13,13 +13,13 @@ pub const HOME_NAME: &str = "home";
 /// The index of the home cell.
 pub(super) const HOME: usize = 0;
 
-/// A cell.
+/// A database of the store, and what is assigned to it.
 #[derive(Clone, Debug)]
 pub struct CellConfig {
     /// The unique name: 1 to 32 of `[a-z0-9-]`. It is part of the directory, so it never changes. That of the home cell is
     /// [`HOME_NAME`].
     pub name: String,
-    /// The database.
+    /// The engine of its database.
     pub rows: Arc<dyn RowStore>,
     /// `true` if new platforms are assigned to this cell. They are spread evenly over the cells that take them. If none does,
     /// they are assigned to home.

@@ -2,37 +2,27 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use tokio::time::Instant;
 
 use super::config::CellConfig;
 use super::tables;
 use crate::filter::Filter;
 use crate::row_store::{RowStore, RowTx};
+use crate::table::Table;
 use crate::value::{ReadRow, Row, Value};
-
-/// How long an entry is used without another look at the home cell. Another process may have moved the platform.
-pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The number of entries that are remembered. Beyond it, all are forgotten.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The directory of platforms, with the entries that were read lately.
+/// The directory of platforms, with the entries that were read. A platform never changes its cell.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     /// The cells by name.
     indexes: BTreeMap<String, usize>,
-    entries: Mutex<HashMap<String, Entry>>,
-}
-
-/// The cell of a platform, and when it was read.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    cell: usize,
-    at: Instant,
+    /// The cells of platforms that are known.
+    entries: Mutex<HashMap<String, usize>>,
 }
 
 impl Directory {
@@ -44,14 +34,8 @@ impl Directory {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the cell of the platform if it was read less than [`MAX_AGE`] ago.
-    fn find_recent(&self, platform: &str) -> Option<usize> {
-        let entry = *self.entries().get(platform)?;
-        (entry.at.elapsed() < MAX_AGE).then_some(entry.cell)
     }
 
     /// Remembers the cell of a platform.
@@ -60,8 +44,7 @@ impl Directory {
         if entries.len() >= MAX_ENTRIES {
             entries.clear();
         }
-        let at = Instant::now();
-        entries.insert(platform.to_owned(), Entry { cell, at });
+        entries.insert(platform.to_owned(), cell);
     }
 
     /// Returns the cell of the platform; `None` if the directory does not contain it. Reads it in the given unit of the home
@@ -72,8 +55,8 @@ impl Directory {
         home: &dyn RowStore,
         platform: &str,
     ) -> Result<Option<usize>, StoreError> {
-        if let Some(cell) = self.find_recent(platform) {
-            return Ok(Some(cell));
+        if let Some(cell) = self.entries().get(platform) {
+            return Ok(Some(*cell));
         }
         let mut name = None;
         let mut visit = |row: &dyn ReadRow| {
@@ -103,6 +86,11 @@ impl Directory {
             StoreError::backend(format!("the configuration of cells lacks the cell {name}"))
         })
     }
+}
+
+/// Returns whether a new row of the table can belong to a new platform, which is then assigned to a cell.
+pub(super) fn has_new_platforms(table: &Table) -> bool {
+    matches!(table.name, "platforms" | "onboardings")
 }
 
 /// Adds a platform to the directory, in a unit of the home cell.

@@ -10,8 +10,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::cell_set::CellSet;
 use super::config::HOME;
+use super::directory;
 use super::place::{Naming, Place, place_of};
-use super::{directory, unique_values};
 use crate::filter::Filter;
 use crate::row_store::{RowStore, RowTx};
 use crate::table::Table;
@@ -279,7 +279,7 @@ impl CellUnit {
             Place::Named(column, naming) => {
                 let value = table.value(row, column);
                 match value.as_text() {
-                    Some(platform) if unique_values::creates_platforms(table) => {
+                    Some(platform) if directory::has_new_platforms(table) => {
                         self.cell_of_created(platform).await
                     }
                     _ => self.cell_of_named(naming, value).await,

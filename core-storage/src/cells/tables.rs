@@ -33,15 +33,11 @@ pub(super) static PLATFORMS: Table = table(
     &[],
 );
 
-/// The values that are unique over all cells, each with its platform. The key is made of index and values.
+/// The values that are unique over all cells. The key is made of index and values.
 pub(super) static UNIQUE_VALUES: Table = table(
     "cell_unique_values",
-    &[
-        column("id", Type::Text),
-        column("platform_id", Type::Text),
-        column(VERSION, Type::Int),
-    ],
-    &[Index::on(&["platform_id"])],
+    &[column("id", Type::Text), column(VERSION, Type::Int)],
+    &[],
 );
 
 /// The decisions about units of work that changed several cells: whether they are committed.

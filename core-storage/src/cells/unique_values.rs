@@ -8,7 +8,7 @@ use core_domain::kernel::StoreError;
 use super::tables::UNIQUE_VALUES;
 use crate::filter::Filter;
 use crate::row_store::RowTx;
-use crate::table::{PLATFORM, Table, Unique};
+use crate::table::{Table, Unique};
 use crate::value::{Row, Value};
 
 /// The indexes whose values are unique over all cells, by table. All other unique indexes contain the id of a platform, or
@@ -25,7 +25,6 @@ const INDEXES: [(&str, &[&str]); 5] = [
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct UniqueValue {
     id: String,
-    platform: String,
     /// The name that a conflict reports.
     index: &'static str,
 }
@@ -43,11 +42,6 @@ pub(super) fn has_any(table: &'static Table) -> bool {
     indexes(table).next().is_some()
 }
 
-/// Returns whether a new row of the table can belong to a new platform, which is then assigned to a cell.
-pub(super) fn creates_platforms(table: &'static Table) -> bool {
-    matches!(table.name, "platforms" | "onboardings")
-}
-
 /// Returns whether a change of one of the columns can change such a value.
 pub(super) fn depend_on(table: &'static Table, set: &[(&'static str, Value)]) -> bool {
     indexes(table).any(|unique| set.iter().any(|(column, _)| unique.depends_on(column)))
@@ -62,11 +56,6 @@ pub(super) fn tables() -> Vec<&'static Table> {
 
 /// Returns the values of a row.
 pub(super) fn of_row(table: &'static Table, row: &Row) -> Vec<UniqueValue> {
-    let platform = match table.column_index(PLATFORM) {
-        Some(at) => row.get(at),
-        None => row.first(),
-    };
-    let platform = platform.and_then(Value::as_text).unwrap_or_default();
     let value = |unique: &'static Unique| {
         if !Filter::covered_by(unique).matches(table, row) {
             return None;
@@ -75,7 +64,6 @@ pub(super) fn of_row(table: &'static Table, row: &Row) -> Vec<UniqueValue> {
         let texts: Option<Vec<String>> = values.map(text).collect();
         Some(UniqueValue {
             id: id_of(table, unique, &texts?),
-            platform: platform.to_owned(),
             index: unique.name,
         })
     };
@@ -120,7 +108,7 @@ impl Change {
     }
 }
 
-/// Takes values.
+/// Records that rows have these values.
 ///
 /// # Errors
 /// [`StoreError::Conflict`] if one of them is taken. Nothing was changed.
@@ -141,7 +129,7 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// Makes values free.
+/// Records that no row has these values any more.
 pub(super) async fn release(
     home: &mut dyn RowTx,
     values: &[UniqueValue],
@@ -154,11 +142,7 @@ pub(super) async fn release(
 
 /// Returns the row of a value.
 pub(super) fn row(value: &UniqueValue) -> Row {
-    vec![
-        Value::text(&value.id),
-        Value::text(&value.platform),
-        Value::Int(1),
-    ]
+    vec![Value::text(&value.id), Value::Int(1)]
 }
 
 /// Names the table and the index of the records in a conflict.
@@ -174,7 +158,9 @@ fn in_records(error: StoreError, table: &'static Table, index: &'static str) -> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::{Place, place_of};
     use super::*;
+    use crate::table::PLATFORM;
 
     #[test]
     fn every_unique_index_over_several_platforms_is_unique_over_all_cells() {
@@ -193,7 +179,7 @@ mod tests {
             "jobs.idempotency_key",
         ];
         for table in crate::tables::all() {
-            if super::super::place::place_of(table) == super::super::place::Place::Home {
+            if place_of(table) == Place::Home {
                 continue;
             }
             for unique in table.uniques {

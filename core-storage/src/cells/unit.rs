@@ -444,7 +444,7 @@ impl RowTx for CellUnit {
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         let mut select = select.clone();
         let mut cells = self.route(select.table, &select.filter).await?;
-        // The first cell changes, so that none waits for ever behind another one with much work.
+        // Claims begin with each cell in turn, so that the work of none waits for that of another.
         let first = self.cells.claims.fetch_add(1, Ordering::Relaxed) % cells.len().max(1);
         cells.rotate_left(first);
         let mut unreachable = None;

@@ -2,7 +2,7 @@
 //!
 //! `CORE_TEST_POSTGRES_URL` is the URL of a server on which databases are created. If it is not set, the test process
 //! starts a temporary server on a free port of the loopback address. The server is stopped and its files are deleted
-//! when the process ends.
+//! when the process ends. Tests of cells need the server's setting `max_prepared_transactions`.
 
 mod background;
 pub mod cancelled;

@@ -8,10 +8,12 @@ use core_domain::port::Mode;
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_storage::cells::{CellConfig, CellRows};
 use core_storage::conformance::{self, ITEMS, TABLES, item};
+use core_storage::fault::FaultStore;
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
 use core_storage::{
-    Column, Filter, RecordStore, Row, RowStore, Table, Type, VERSION, Value, memory, tables,
+    Column, Filter, ReadRow, RecordStore, Row, RowStore, Select, Table, Type, VERSION, Value,
+    memory, tables,
 };
 
 const KEY: [u8; 32] = [7; 32];
@@ -206,6 +208,67 @@ async fn a_unit_over_several_databases_is_atomic() {
     let all: Arc<dyn RowStore> = Arc::new(cells.clone());
     assert_eq!(count(&all).await, 2);
     assert_eq!(cells.end_abandoned(Duration::ZERO).await.unwrap(), 0);
+}
+
+/// A home cell and two others in memory, which fail on demand.
+async fn faulty() -> (CellRows, [FaultStore; 3], [Arc<dyn RowStore>; 3]) {
+    let inner = memories();
+    let faults = inner.clone().map(FaultStore::new);
+    let rows = faults
+        .clone()
+        .map(|store| Arc::new(store) as Arc<dyn RowStore>);
+    let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
+    (cells, faults, inner)
+}
+
+#[tokio::test]
+async fn a_unit_over_several_cells_is_atomic_if_any_call_fails() {
+    let mut failed = 0;
+    for store in 0..3 {
+        for call in 1..=12 {
+            let (cells, faults, inner) = faulty().await;
+            faults[store].fail_call(call);
+            let outcome = write_in_two(&cells).await;
+            failed += u32::from(faults[store].has_failed());
+            // Every other call works.
+            faults[store].fail_call(u32::MAX);
+            cells.end_abandoned(Duration::ZERO).await.unwrap();
+            let [home, a, b] = &inner;
+            let written = count(home).await + count(a).await + count(b).await;
+            match outcome {
+                Ok(()) => assert_eq!(written, 2, "call {call} of store {store}"),
+                Err(StoreError::CommitUnknown(_)) => assert!(written == 0 || written == 2),
+                Err(_) => assert_eq!(written, 0, "call {call} of store {store}"),
+            }
+        }
+    }
+    assert!(failed > 12, "only {failed} calls failed");
+}
+
+#[tokio::test]
+async fn a_claim_leaves_out_a_cell_that_cannot_be_reached() {
+    let (cells, faults, _) = faulty().await;
+    write_in_two(&cells).await.unwrap();
+    let select = Select::of(&ITEMS).limit(2);
+    // Each of the cells is the first one once.
+    for _ in 0..3 {
+        faults[1].fail_from_call(1);
+        let mut claimed = 0;
+        let mut visit = |_: &dyn ReadRow| {
+            claimed += 1;
+            Ok(())
+        };
+        let mut unit = cells.begin(Mode::Write).await.unwrap();
+        unit.claim(&select, &mut visit).await.unwrap();
+        unit.rollback().await;
+        assert_eq!(claimed, 1);
+    }
+    for store in &faults {
+        store.fail_from_call(1);
+    }
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    let claimed = unit.claim(&select, &mut |_: &dyn ReadRow| Ok(())).await;
+    assert!(matches!(claimed, Err(StoreError::Unavailable(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
