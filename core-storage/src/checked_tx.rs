@@ -5,6 +5,8 @@
 //! - Queries are valid for their tables.
 //! - `now` is constant.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, HostStatements, Mode, StatementTime};
@@ -388,6 +390,22 @@ impl RowTx for CheckedTx {
     ) -> Result<u64, StoreError> {
         self.ensure_archived(table, keys).await?;
         let outcome = self.inner.remove_archived(table, keys).await;
+        self.track_error(outcome)
+    }
+
+    async fn remove_moved(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.ensure_writable()?;
+        let outcome = self.inner.remove_moved(table, keys).await;
+        self.track_error(outcome)
+    }
+
+    async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        let outcome = self.inner.close_gate(max_wait).await;
         self.track_error(outcome)
     }
 

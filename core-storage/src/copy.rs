@@ -127,7 +127,7 @@ pub async fn digest_rows(store: &dyn RowStore) -> Result<Vec<TableDigest>, Store
         let mut digest = DigestInProgress::new(table);
         let mut after = None;
         loop {
-            let page = read_page(reading.as_mut(), table, after.take(), None).await?;
+            let page = read_page(reading.as_mut(), &Scope::all(table), after.take(), None).await?;
             digest.add(&page);
             match next_position(&page) {
                 Some(position) => after = Some(position),
@@ -172,15 +172,37 @@ impl DigestInProgress {
     }
 }
 
+/// The rows of a table that are copied.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) table: &'static Table,
+    /// Matches the rows that are copied.
+    pub(crate) filter: Filter,
+}
+
+impl Scope {
+    /// Returns all rows of a table.
+    pub(crate) const fn all(table: &'static Table) -> Self {
+        Self {
+            table,
+            filter: Filter::all(),
+        }
+    }
+}
+
 /// Reads a page of a table in the order of its keys: the rows after one key, up to another.
-async fn read_page(
+pub(crate) async fn read_page(
     unit: &mut dyn RowTx,
-    table: &'static Table,
+    scope: &Scope,
     after: Option<Value>,
     last: Option<&Value>,
 ) -> Result<Vec<Row>, StoreError> {
+    let table = scope.table;
     let up_to = last.map(|last| Filter::le(table.key(), last.clone()));
-    let mut select = Select::of(table).filter_if(up_to).limit(PAGE_ROWS);
+    let mut select = Select::of(table)
+        .filter(scope.filter.clone())
+        .filter_if(up_to)
+        .limit(PAGE_ROWS);
     select.after = after.map(|key| vec![key]);
     let mut rows = Vec::new();
     let mut visit = |row: &dyn ReadRow| {
@@ -192,7 +214,7 @@ async fn read_page(
 }
 
 /// Returns the position after a full page; `None` if the page is the last one.
-fn next_position(page: &[Row]) -> Option<Value> {
+pub(crate) fn next_position(page: &[Row]) -> Option<Value> {
     let is_full = page.len() == PAGE_ROWS as usize;
     page.last().filter(|_| is_full)?.first().cloned()
 }
@@ -203,12 +225,13 @@ async fn copy_table(
     destination: &dyn RowStore,
     report: &mut (dyn FnMut(u64) + Send),
 ) -> Result<TableDigest, CopyError> {
+    let scope = Scope::all(table);
     let mut digest = DigestInProgress::new(table);
     let is_empty = is_empty(destination, table).await;
     let is_empty = is_empty.map_err(CopyError::Destination)?;
     let mut after = None;
     loop {
-        let page = read_page(reading, table, after.clone(), None).await;
+        let page = read_page(reading, &scope, after.clone(), None).await;
         let page = page.map_err(CopyError::Source)?;
         digest.add(&page);
         let next = next_position(&page);
@@ -217,7 +240,7 @@ async fn copy_table(
             last: next.as_ref(),
         };
         if !(is_empty && page.is_empty()) {
-            write_page(destination, table, &range, page, is_empty).await?;
+            write_page(destination, &scope, &range, page, is_empty).await?;
         }
         report(digest.rows);
         match next {
@@ -254,17 +277,17 @@ async fn is_empty(store: &dyn RowStore, table: &'static Table) -> Result<bool, S
 }
 
 /// A range of keys.
-struct KeyRange<'a> {
+pub(crate) struct KeyRange<'a> {
     /// The key before the range; `None` if it starts with the first key.
-    after: Option<Value>,
+    pub(crate) after: Option<Value>,
     /// The last key of the range; `None` if it ends with the last key.
-    last: Option<&'a Value>,
+    pub(crate) last: Option<&'a Value>,
 }
 
 /// Makes the rows of a range of keys equal to those of the source.
 async fn write_page(
     destination: &dyn RowStore,
-    table: &'static Table,
+    scope: &Scope,
     range: &KeyRange<'_>,
     source: Vec<Row>,
     is_empty: bool,
@@ -274,10 +297,11 @@ async fn write_page(
     let stored = if is_empty {
         Vec::new()
     } else {
-        let stored = read_range(unit.as_mut(), table, range).await;
+        let stored = read_range(unit.as_mut(), scope, range).await;
         stored.map_err(CopyError::Destination)?
     };
     let Changes { delete, insert } = Changes::between(stored, source);
+    let table = scope.table;
     if !delete.is_empty() && table.append_only {
         return Err(CopyError::OtherInstallation(table.name));
     }
@@ -294,14 +318,15 @@ async fn write_page(
     write.await.map_err(CopyError::Destination)
 }
 
-async fn read_range(
+/// Reads all rows of a range, in the order of their keys.
+pub(crate) async fn read_range(
     unit: &mut dyn RowTx,
-    table: &'static Table,
+    scope: &Scope,
     range: &KeyRange<'_>,
 ) -> Result<Vec<Row>, StoreError> {
     let (mut rows, mut after) = (Vec::new(), range.after.clone());
     loop {
-        let page = read_page(unit, table, after.take(), range.last).await?;
+        let page = read_page(unit, scope, after.take(), range.last).await?;
         let next = next_position(&page);
         rows.extend(page);
         match next {
@@ -312,16 +337,16 @@ async fn read_range(
 }
 
 /// The changes that make stored rows equal to those of the source. A changed row is deleted and inserted.
-struct Changes {
+pub(crate) struct Changes {
     /// The keys of the rows to delete.
-    delete: Vec<Value>,
+    pub(crate) delete: Vec<Value>,
     /// The rows to insert.
-    insert: Vec<Row>,
+    pub(crate) insert: Vec<Row>,
 }
 
 impl Changes {
     /// Compares rows that are sorted by key.
-    fn between(stored: Vec<Row>, source: Vec<Row>) -> Self {
+    pub(crate) fn between(stored: Vec<Row>, source: Vec<Row>) -> Self {
         let mut changes = Self {
             delete: Vec::new(),
             insert: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
@@ -131,6 +132,11 @@ impl FaultStore {
         self.calls_left.load(Ordering::SeqCst) <= 0
     }
 
+    fn wrap(&self, inner: Box<dyn RowTx>, mode: Mode) -> Box<dyn RowTx> {
+        let store = self.clone();
+        CheckedTx::wrap(Box::new(FaultTx { inner, store }), mode)
+    }
+
     fn call(&self) -> Result<(), StoreError> {
         match self.calls_left.fetch_sub(1, Ordering::SeqCst) {
             1 => Err(injected_error()),
@@ -145,11 +151,7 @@ impl FaultStore {
 impl RowStore for FaultStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
         self.call()?;
-        let tx = FaultTx {
-            inner: self.inner.begin(mode).await?,
-            store: self.clone(),
-        };
-        Ok(CheckedTx::wrap(Box::new(tx), mode))
+        Ok(self.wrap(self.inner.begin(mode).await?, mode))
     }
 
     fn pools(&self) -> Vec<PoolState> {
@@ -158,6 +160,12 @@ impl RowStore for FaultStore {
 
     fn has_one_writer(&self) -> bool {
         self.inner.has_one_writer()
+    }
+
+    async fn begin_gated(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        self.call()?;
+        let inner = self.inner.begin_gated(mode).await?;
+        Ok(self.wrap(inner, mode))
     }
 
     async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
@@ -364,6 +372,20 @@ impl RowTx for FaultTx {
             self.inner.rollback().await;
         }
         Err(StoreError::commit_unknown(INJECTED))
+    }
+
+    async fn remove_moved(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.store.call()?;
+        self.inner.remove_moved(table, keys).await
+    }
+
+    async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.close_gate(max_wait).await
     }
 
     async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {

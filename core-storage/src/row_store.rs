@@ -27,6 +27,15 @@ pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
 
+    /// Opens a write unit that [`RowTx::close_gate`] waits for, and that waits while the gate is closed. The default
+    /// implementation is for engines with [one writer](RowStore::has_one_writer).
+    ///
+    /// # Errors
+    /// Those of [`RowStore::begin`].
+    async fn begin_gated(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        self.begin(mode).await
+    }
+
     /// Opens a unit of reads that may lack the latest commits, see [`Store::begin_stale`](core_domain::port::Store::begin_stale).
     /// An engine without replicas keeps the default implementation, which returns `None`.
     async fn begin_stale(&self) -> Option<Box<dyn RowTx>> {
@@ -234,6 +243,19 @@ pub trait RowTx: Send {
         self.delete(table, &archived).await
     }
 
+    /// Deletes the rows with these keys from an append-only table with an [archive](crate::Table::archive). The rows are
+    /// those of a platform that another cell serves. A database refuses to delete other rows.
+    ///
+    /// # Errors
+    /// Only those of the store.
+    async fn remove_moved(
+        &mut self,
+        table: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.remove_archived(table, keys).await
+    }
+
     /// Moves the rows with these keys unchanged to a table with the same columns and no unique index. Returns the
     /// number of rows that were in the table `from`. If a key exists in the table `to`, the row there is kept and the
     /// moved row is dropped.
@@ -352,6 +374,17 @@ pub trait RowTx: Send {
     /// # Errors
     /// Only those of the store.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
+
+    /// Closes the gate of the database until this unit ends: waits until the [gated](RowStore::begin_gated) units have ended,
+    /// and makes new ones wait. The default implementation is for engines with one writer, which do this for every write
+    /// unit.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if units are open after this time.
+    async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
+        let _ = max_wait;
+        Ok(())
+    }
 
     /// Runs statements of the host program in the transaction of this unit. Every error aborts the unit. An engine without
     /// a connection to a database keeps the default implementation.

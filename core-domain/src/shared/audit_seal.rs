@@ -120,10 +120,11 @@ record! {
 pub enum AuditSealQuery {
     /// The seals of a chain after this link number, in order.
     OfChain(AuditChain, i64),
-    /// The seals after the first position, up to and including the second, in order of position.
+    /// The seals of a chain after this position, in order of position.
+    OfChainBehind(AuditChain, i64),
+    /// The seals of all chains after the first position, up to and including the second, in order of position. To follow the
+    /// feed, the second is the recorded end of the installation: later seals can become visible out of order.
     Positions(i64, i64),
-    /// The seals after this position, in order of position; with a chain, only those of the chain.
-    Feed(Option<AuditChain>, i64),
     /// The seals of entries with smaller ids than this text, newest entry first.
     NewestBefore(String),
     /// The seals that an archive contains and that may be removed, oldest entry first.

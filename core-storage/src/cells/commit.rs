@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::cell_set::CellSet;
 use super::config::HOME;
@@ -29,6 +29,12 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The age from which a prepared unit counts as abandoned. Its process usually decides within milliseconds.
 const MIN_AGE: Duration = Duration::from_secs(10);
+
+/// How long a reader waits for the end of prepared units.
+const MAX_WAIT: Duration = Duration::from_secs(3);
+
+/// The pause between two looks at units that a reader waits for.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long a decision is kept after all databases have carried it out, because their lists are not read at one time.
 const KEEP_DECISIONS: Duration = Duration::from_secs(60 * 60);
@@ -114,6 +120,37 @@ pub(super) async fn commit_together(
     outcome.map_err(|error| match error {
         unknown @ StoreError::CommitUnknown(_) => unknown,
         other => StoreError::commit_unknown(other),
+    })
+}
+
+/// Waits until the units that are prepared in the cell have ended. After this, a read of the cell sees everything that was
+/// decided before the call.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if they have not ended after a few seconds, because their process did.
+pub(super) async fn wait_for_prepared(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
+    if cell == HOME {
+        return Ok(());
+    }
+    let names = async || {
+        let units = prepared_units(cells, cell).await?;
+        let names = units.into_iter().map(|unit| unit.name);
+        Ok::<BTreeSet<String>, StoreError>(names.collect())
+    };
+    let mut waiting = names().await?;
+    let end = async {
+        while !waiting.is_empty() {
+            sleep(POLL_INTERVAL).await;
+            let left = names().await?;
+            waiting.retain(|name| left.contains(name));
+        }
+        Ok(())
+    };
+    let ended = timeout(MAX_WAIT, end).await;
+    ended.unwrap_or_else(|_| {
+        Err(StoreError::unavailable(
+            "a change of several cells has not ended yet",
+        ))
     })
 }
 

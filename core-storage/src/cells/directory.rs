@@ -1,14 +1,18 @@
-//! The directory: in which cell each platform is.
+//! The directory: in which cell each platform is, and which platforms are moving.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
+use tokio::time::sleep;
 
-use super::config::CellConfig;
+use super::cell_set::CellSet;
+use super::config::{CellConfig, HOME};
 use super::tables;
 use crate::filter::Filter;
+use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::table::Table;
 use crate::value::{ReadRow, Row, Value};
@@ -16,13 +20,57 @@ use crate::value::{ReadRow, Row, Value};
 /// The number of entries that are remembered. Beyond it, all are forgotten.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The directory of platforms, with the entries that were read. A platform never changes its cell.
+/// The pause between two reads of the moves.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long entries and moves are used after the moves were read. After this time from its announcement, a move is known to
+/// all processes: one that could not read the moves uses no entry that it remembers.
+pub(super) const VALIDITY: Duration = Duration::from_secs(3);
+
+/// A move that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Move {
+    pub(super) platform: String,
+    /// The cell that the platform leaves.
+    pub(super) source: usize,
+    /// The cell that it moves to.
+    pub(super) target: usize,
+}
+
+/// The directory of platforms, with the entries that were read.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     /// The cells by name.
     indexes: BTreeMap<String, usize>,
-    /// The cells of platforms that are known.
-    entries: Mutex<HashMap<String, usize>>,
+    known: Mutex<Known>,
+}
+
+/// What this process has read.
+#[derive(Debug, Default)]
+struct Known {
+    /// The cells of platforms.
+    entries: HashMap<String, usize>,
+    moves: Vec<Move>,
+    /// The time before the moves were read; `None` if they were not read yet.
+    read_at: Option<Instant>,
+}
+
+impl Known {
+    fn is_valid(&self) -> bool {
+        self.read_at
+            .is_some_and(|read_at| read_at.elapsed() < VALIDITY)
+    }
+
+    fn is_moving(&self, platform: &str) -> bool {
+        self.moves.iter().any(|one| one.platform == platform)
+    }
+
+    /// Forgets the cells of platforms that are moving.
+    fn forget_moving(&mut self) {
+        for one in &self.moves {
+            self.entries.remove(&one.platform);
+        }
+    }
 }
 
 impl Directory {
@@ -30,21 +78,83 @@ impl Directory {
         let names = cells.iter().map(|cell| cell.name.clone());
         Self {
             indexes: names.zip(0..).collect(),
-            entries: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the cell of a platform.
+    /// Remembers the cell of a platform, unless the platform is moving.
     pub(super) fn remember(&self, platform: &str, cell: usize) {
-        let mut entries = self.entries();
-        if entries.len() >= MAX_ENTRIES {
-            entries.clear();
+        let mut known = self.known();
+        if known.is_moving(platform) {
+            return;
         }
-        entries.insert(platform.to_owned(), cell);
+        if known.entries.len() >= MAX_ENTRIES {
+            known.entries.clear();
+        }
+        known.entries.insert(platform.to_owned(), cell);
+    }
+
+    /// Forgets the cell of a platform, which has moved.
+    pub(super) fn forget(&self, platform: &str) {
+        self.known().entries.remove(platform);
+    }
+
+    fn remembered(&self, platform: &str) -> Option<usize> {
+        let known = self.known();
+        let is_usable = known.is_valid() && !known.is_moving(platform);
+        let entry = known.entries.get(platform);
+        entry.filter(|_| is_usable).copied()
+    }
+
+    /// Returns the moves that have not ended. Reads them if this has not been done recently.
+    pub(super) async fn moves(&self, home: &dyn RowStore) -> Result<Vec<Move>, StoreError> {
+        {
+            let known = self.known();
+            if known.is_valid() {
+                return Ok(known.moves.clone());
+            }
+        }
+        self.read_moves(home).await?;
+        Ok(self.known().moves.clone())
+    }
+
+    /// Reads the moves that have not ended. Forgets the cells of platforms that were or are moving.
+    pub(super) async fn read_moves(&self, home: &dyn RowStore) -> Result<(), StoreError> {
+        let read_at = Instant::now();
+        let mut moves = Vec::new();
+        let mut visit = |row: &dyn ReadRow| {
+            moves.push(self.read_move(row)?);
+            Ok(())
+        };
+        let mut unit = home.begin(Mode::Auto).await?;
+        let all = Select::of(&tables::MOVES);
+        unit.select(&all, &mut visit).await?;
+        let mut known = self.known();
+        if known.read_at > Some(read_at) {
+            return Ok(());
+        }
+        if !known.is_valid() {
+            // A whole move may have been missed.
+            known.entries.clear();
+        }
+        known.forget_moving();
+        known.moves = moves;
+        known.forget_moving();
+        known.read_at = Some(read_at);
+        Ok(())
+    }
+
+    fn read_move(&self, row: &dyn ReadRow) -> Result<Move, StoreError> {
+        let text = |at| Ok::<_, StoreError>(row.read(at)?.as_text().unwrap_or_default().to_owned());
+        Ok(Move {
+            platform: text(0)?,
+            source: self.index_of(&text(1)?)?,
+            target: self.index_of(&text(2)?)?,
+        })
     }
 
     /// Returns the cell of the platform; `None` if the directory does not contain it. Reads it in the given unit of the home
@@ -55,8 +165,8 @@ impl Directory {
         home: &dyn RowStore,
         platform: &str,
     ) -> Result<Option<usize>, StoreError> {
-        if let Some(cell) = self.entries().get(platform) {
-            return Ok(Some(*cell));
+        if let Some(cell) = self.remembered(platform) {
+            return Ok(Some(cell));
         }
         let mut name = None;
         let mut visit = |row: &dyn ReadRow| {
@@ -80,11 +190,23 @@ impl Directory {
     }
 
     /// Returns the index of the cell with this name.
-    fn index_of(&self, name: &str) -> Result<usize, StoreError> {
+    pub(super) fn index_of(&self, name: &str) -> Result<usize, StoreError> {
         let index = self.indexes.get(name).copied();
         index.ok_or_else(|| {
             StoreError::backend(format!("the configuration of cells lacks the cell {name}"))
         })
+    }
+}
+
+/// Reads the moves until the cells are dropped. After an error of a store, the next round tries again.
+pub(super) async fn read_moves_until_dropped(cells: Weak<CellSet>) {
+    loop {
+        let Some(cells) = cells.upgrade() else {
+            return;
+        };
+        let _in_the_next_round = cells.directory.read_moves(cells.rows(HOME)).await;
+        drop(cells);
+        sleep(INTERVAL).await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use core_domain::kernel::StoreError;
 
+use super::hidden::{hidden_jobs, is_of_job};
 use crate::query::{Select, compare_positions};
 use crate::row_store::{GroupSum, RowTx, copies};
 use crate::value::{Row, Value};
@@ -20,21 +21,38 @@ struct PositionedRow {
 pub(super) struct MergedRows(Vec<PositionedRow>);
 
 impl MergedRows {
-    /// Reads the rows of one cell. Each cell returns as many as the query may have.
+    /// Reads the rows of one cell. Each cell returns as many as the query may have. Rows of the hidden platforms are left out.
     pub(super) async fn read(
         &mut self,
         cell: usize,
         tx: &mut dyn RowTx,
         select: &Select,
+        hidden: &[String],
     ) -> Result<(), StoreError> {
-        for row in copies(tx, select).await? {
-            self.0.push(PositionedRow {
-                position: select.position_of(&row)?,
-                cell,
-                row,
-            });
+        let mut select = select.clone();
+        loop {
+            let rows = copies(tx, &select).await?;
+            let hidden_jobs = hidden_jobs(tx, select.table, &rows, hidden).await?;
+            let is_full = select.limit == u32::try_from(rows.len()).ok();
+            let (before, mut after) = (self.0.len(), None);
+            for row in rows {
+                let position = select.position_of(&row)?;
+                after = Some(position.clone());
+                if !is_of_job(select.table, &row, &hidden_jobs) {
+                    self.0.push(PositionedRow {
+                        position,
+                        cell,
+                        row,
+                    });
+                }
+            }
+            let read = u32::try_from(self.0.len() - before).unwrap_or(u32::MAX);
+            select.limit = select.limit.map(|limit| limit.saturating_sub(read));
+            if hidden_jobs.is_empty() || !is_full || select.limit == Some(0) {
+                return Ok(());
+            }
+            select.after = after;
         }
-        Ok(())
     }
 
     /// Returns the first rows in the order of the query, each with its cell.

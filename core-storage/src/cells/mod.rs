@@ -17,10 +17,12 @@
 //! - A value that is unique in the installation, such as the slug of a platform, is unique over all cells.
 //! - Units that use the same database behave as in a single store. Over several databases, a read unit does not see one
 //!   common state, and concurrent write units can each decide on what the other changes in another database.
+//! - The seals of the audit log have one order over all cells. A reader that knows its end, from home, sees all seals before
+//!   it: it waits for commits that are decided and have not reached their cells. If a process died in such a commit, this
+//!   takes up to fifteen seconds, in which readers of several cells get an error.
 //!
 //! # Limits
-//! A seal of the audit log can become visible in its cell after later ones in other cells, within the milliseconds of a
-//! commit, or within ten seconds if a process dies in it. A reader of the feed of all cells can miss it.
+//! A platform can be [moved](CellRows::move_platform) to another cell while it is in use.
 //!
 //! Every process of the installation has the same cells. Platforms that were created without cells belong to home. On
 //! Postgres, every cell but home needs `max_prepared_transactions`. SQLite cannot prepare units, so it can be home only.
@@ -30,13 +32,17 @@ mod commit;
 mod config;
 mod directory;
 mod enroll;
+mod hidden;
 mod merge;
+mod move_platform;
 mod place;
 mod route;
 mod rows;
 pub(crate) mod tables;
+mod transfer;
 mod unique_values;
 mod unit;
 
 pub use config::{CellConfig, HOME_NAME, check_names};
+pub use move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport};
 pub use rows::CellRows;

@@ -1,6 +1,6 @@
 //! The cell of each row, by its table and its values.
 
-use core_domain::kernel::TextValue;
+use core_domain::kernel::{PlatformId, TextValue};
 use core_domain::provisioning::LaneKey;
 use core_domain::shared::AuditChain;
 
@@ -43,6 +43,21 @@ impl Naming {
         };
         platform.map(|id| id.as_ref().to_owned())
     }
+
+    /// Returns all texts that name the platform.
+    pub(super) fn names(self, platform: &str) -> Vec<String> {
+        let Some(id) = PlatformId::parse(platform) else {
+            return vec![platform.to_owned()];
+        };
+        match self {
+            Self::Id => vec![platform.to_owned()],
+            Self::Lane => [LaneKey::platform(&id), LaneKey::hostnames(&id)]
+                .iter()
+                .map(|lane| lane.as_str().to_owned())
+                .collect(),
+            Self::Chain => vec![AuditChain::of(Some(&id)).as_ref().to_owned()],
+        }
+    }
 }
 
 /// Returns the place of a table's rows.
@@ -67,6 +82,11 @@ pub(super) fn place_of(table: &Table) -> Place {
         _ if has_platform(table) => Place::Named(PLATFORM, Naming::Id),
         _ => Place::Home,
     }
+}
+
+/// Returns whether the rows of the table are numbered in one order over all cells.
+pub(super) fn has_common_order(table: &Table) -> bool {
+    table.name == "audit_seals"
 }
 
 /// Returns whether each row belongs to a platform.
@@ -109,6 +129,8 @@ mod tests {
                 "billing_subscriptions",
                 "billing_test_clock",
                 "cell_decisions",
+                "cell_hidden_platforms",
+                "cell_moves",
                 "cell_platforms",
                 "cell_unique_values",
                 "device_authorizations",
@@ -162,5 +184,10 @@ mod tests {
         assert_eq!(Naming::Chain.platform("platform:acme"), of_platform);
         assert_eq!(Naming::Chain.platform("installation"), None);
         assert_eq!(Naming::Chain.platform("feed"), None);
+        for naming in [Naming::Id, Naming::Lane, Naming::Chain] {
+            for name in naming.names("acme") {
+                assert_eq!(naming.platform(&name), of_platform, "{name}");
+            }
+        }
     }
 }

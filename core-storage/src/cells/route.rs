@@ -11,9 +11,10 @@ use tokio::sync::OwnedMutexGuard;
 use super::cell_set::CellSet;
 use super::config::HOME;
 use super::directory;
+use super::hidden::{hidden_platforms, rows_without};
 use super::place::{Naming, Place, place_of};
 use crate::filter::Filter;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::RowTx;
 use crate::table::Table;
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
@@ -31,6 +32,8 @@ pub(super) struct CellUnit {
     pub(super) units: Vec<Option<OpenUnit>>,
     /// The cells of the platforms that this unit creates.
     pub(super) created: BTreeMap<String, usize>,
+    /// The cells of the platforms that this unit looked up. It keeps to them if a platform moves meanwhile.
+    pub(super) looked_up: BTreeMap<String, usize>,
     pub(super) seen: SeenRows,
     /// Held by a unit that writes, if a database has only one writer.
     pub(super) turn: Option<OwnedMutexGuard<()>>,
@@ -40,6 +43,22 @@ pub(super) struct CellUnit {
 pub(super) struct OpenUnit {
     pub(super) tx: Box<dyn RowTx>,
     pub(super) has_changes: bool,
+    /// The platforms that are hidden in this cell, if the unit writes.
+    pub(super) hidden: Vec<String>,
+}
+
+impl OpenUnit {
+    const fn of(tx: Box<dyn RowTx>) -> Self {
+        Self {
+            tx,
+            has_changes: false,
+            hidden: Vec::new(),
+        }
+    }
+
+    fn hides(&self, platform: &str) -> bool {
+        self.hidden.iter().any(|hidden| hidden == platform)
+    }
 }
 
 /// The cells of the rows that a unit has read or written, by table and key.
@@ -72,6 +91,7 @@ impl CellUnit {
             is_stale: false,
             units,
             created: BTreeMap::new(),
+            looked_up: BTreeMap::new(),
             seen: SeenRows::default(),
             turn: None,
         }
@@ -79,10 +99,74 @@ impl CellUnit {
 
     /// Uses this unit for a cell.
     pub(super) fn adopt(&mut self, cell: usize, tx: Box<dyn RowTx>) {
-        self.units[cell] = Some(OpenUnit {
-            tx,
-            has_changes: false,
-        });
+        self.units[cell] = Some(OpenUnit::of(tx));
+    }
+
+    /// Returns whether the unit can change rows.
+    const fn is_writing(&self) -> bool {
+        matches!(self.mode, Mode::Write | Mode::ReadCommitted)
+    }
+
+    /// Opens a unit in a cell.
+    async fn open(&mut self, cell: usize) -> Result<OpenUnit, StoreError> {
+        let rows = self.cells.rows(cell);
+        if self.is_stale
+            && let Some(tx) = rows.begin_stale().await
+        {
+            return Ok(OpenUnit::of(tx));
+        }
+        if !self.is_writing() {
+            return Ok(OpenUnit::of(rows.begin(self.mode).await?));
+        }
+        let mut unit = OpenUnit::of(rows.begin_gated(self.mode).await?);
+        unit.hidden = hidden_platforms(unit.tx.as_mut()).await?;
+        let looked_up = self.looked_up.iter();
+        let mut moved = looked_up.filter(|(platform, of)| **of == cell && unit.hides(platform));
+        match moved.next() {
+            Some((platform, _)) => Err(self.has_moved(platform)),
+            None => Ok(unit),
+        }
+    }
+
+    /// Returns the error of a write unit for a platform whose cell changed. The unit is run again.
+    fn has_moved(&self, platform: &str) -> StoreError {
+        self.cells.directory.forget(platform);
+        StoreError::retry("the platform was moved to another cell")
+    }
+
+    /// Returns the platforms whose rows in this cell must not be seen.
+    pub(super) async fn hidden_in(&mut self, cell: usize) -> Result<Vec<String>, StoreError> {
+        if self.is_writing() {
+            return Ok(self.parts(cell).await?.0.hidden.clone());
+        }
+        let cells = Arc::clone(&self.cells);
+        let mut moves = cells.directory.moves(cells.rows(HOME)).await?;
+        moves.retain(|one| [one.source, one.target].contains(&cell));
+        let mut hidden = Vec::new();
+        for one in moves {
+            if self.cell_of_platform(&one.platform).await? != cell {
+                hidden.push(one.platform);
+            }
+        }
+        Ok(hidden)
+    }
+
+    /// Returns the filter for the rows in this cell that also match the given one.
+    pub(super) async fn visible(
+        &mut self,
+        cell: usize,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<Filter, StoreError> {
+        let hidden = self.hidden_in(cell).await?;
+        let without = match hidden[..] {
+            [] => None,
+            _ => rows_without(table, &hidden),
+        };
+        Ok(match without {
+            Some(without) => filter.clone().and(without),
+            None => filter.clone(),
+        })
     }
 
     /// Returns the unit in a cell, and the rows that were seen.
@@ -92,10 +176,7 @@ impl CellUnit {
     ) -> Result<(&mut OpenUnit, &mut SeenRows), StoreError> {
         let unit = match self.units[cell].take() {
             Some(unit) => unit,
-            None => OpenUnit {
-                tx: begin(self.cells.rows(cell), self.mode, self.is_stale).await?,
-                has_changes: false,
-            },
+            None => self.open(cell).await?,
         };
         Ok((self.units[cell].insert(unit), &mut self.seen))
     }
@@ -118,8 +199,17 @@ impl CellUnit {
 
     /// Returns the cell of a platform. A platform that is not in the directory does not exist, or only at home.
     pub(super) async fn cell_of_platform(&mut self, platform: &str) -> Result<usize, StoreError> {
+        if let Some(cell) = self.looked_up.get(platform) {
+            return Ok(*cell);
+        }
         let known = self.directory_entry(platform).await?;
-        Ok(known.unwrap_or_else(|| self.cells.cell_of_unknown(platform)))
+        let cell = known.unwrap_or_else(|| self.cells.cell_of_unknown(platform));
+        let unit = self.units[cell].as_ref();
+        if unit.is_some_and(|unit| unit.hides(platform)) {
+            return Err(self.has_moved(platform));
+        }
+        self.looked_up.insert(platform.to_owned(), cell);
+        Ok(cell)
     }
 
     pub(super) async fn directory_entry(
@@ -186,8 +276,9 @@ impl CellUnit {
                 found = true;
                 Ok(())
             };
+            let visible = self.visible(cell, table, &Filter::all()).await?;
             let (unit, seen) = self.parts(cell).await?;
-            unit.tx.get(table, text, &Filter::all(), &mut visit).await?;
+            unit.tx.get(table, text, &visible, &mut visit).await?;
             if found {
                 seen.add(table, key.clone(), cell);
                 return Ok(Some(cell));
@@ -322,16 +413,4 @@ impl CellUnit {
         }
         Ok(parts)
     }
-}
-
-/// Opens a unit in a cell.
-async fn begin(
-    rows: &dyn RowStore,
-    mode: Mode,
-    is_stale: bool,
-) -> Result<Box<dyn RowTx>, StoreError> {
-    if is_stale && let Some(stale) = rows.begin_stale().await {
-        return Ok(stale);
-    }
-    rows.begin(mode).await
 }

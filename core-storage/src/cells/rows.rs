@@ -1,6 +1,6 @@
 //! The row engine over several cells.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,10 +8,10 @@ use core_domain::kernel::{Entropy, StoreError};
 use core_domain::port::{Mode, PoolState};
 
 use super::cell_set::CellSet;
-use super::commit;
 use super::config::{CellConfig, HOME, HOME_NAME, check_names};
 use super::enroll::{enroll, installation};
 use super::route::CellUnit;
+use super::{commit, directory};
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
 
@@ -36,7 +36,8 @@ impl CellRows {
         let installation = enroll(&configs[HOME], entropy.as_ref()).await?;
         let opened = Self::of(configs, installation, entropy).await?;
         let cells = Arc::downgrade(&opened.cells);
-        tokio::spawn(commit::end_abandoned_until_dropped(cells));
+        tokio::spawn(commit::end_abandoned_until_dropped(Weak::clone(&cells)));
+        tokio::spawn(directory::read_moves_until_dropped(cells));
         Ok(opened)
     }
 
@@ -101,6 +102,10 @@ impl CellRows {
     /// Those of the stores. Cells that could be reached are done nevertheless.
     pub async fn end_abandoned(&self, min_age: Duration) -> Result<u64, StoreError> {
         commit::end_abandoned(&self.cells, min_age).await
+    }
+
+    pub(super) const fn cells(&self) -> &Arc<CellSet> {
+        &self.cells
     }
 
     fn unit(&self, mode: Mode) -> CellUnit {

@@ -1,4 +1,4 @@
-//! The tables of the home cell that connect the cells. They belong to no record.
+//! The tables that connect the cells. They belong to no record. All but [`HIDDEN`] have rows in the home cell only.
 
 use crate::table::{Column, Index, Table, Type, VERSION};
 
@@ -52,8 +52,34 @@ pub(super) static DECISIONS: Table = table(
     &[Index::on(&["decided_at"])],
 );
 
+/// The moves of platforms that have not ended.
+pub(super) static MOVES: Table = table(
+    "cell_moves",
+    &[
+        column("platform_id", Type::Text),
+        column("source", Type::Text),
+        column("target", Type::Text),
+        column(VERSION, Type::Int),
+    ],
+    &[],
+);
+
+/// In each cell: the platforms that have or had rows there, and that another cell serves. The rows are copies that are not
+/// complete yet, or are left of a platform that was moved.
+///
+/// It also is the [gate](crate::RowStore::begin_gated) of a database.
+pub(crate) static HIDDEN: Table = table(
+    "cell_hidden_platforms",
+    &[
+        column("platform_id", Type::Text),
+        column("hidden_at", Type::Int),
+        column(VERSION, Type::Int),
+    ],
+    &[],
+);
+
 /// The tables of this module.
-pub(crate) const ALL: [&Table; 3] = [&PLATFORMS, &UNIQUE_VALUES, &DECISIONS];
+pub(crate) const ALL: [&Table; 5] = [&PLATFORMS, &UNIQUE_VALUES, &DECISIONS, &MOVES, &HIDDEN];
 
 /// Returns whether the table belongs to no record.
 pub(super) fn is_internal(table: &Table) -> bool {

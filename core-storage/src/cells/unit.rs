@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, HostStatements, StatementTime};
 
-use super::commit::commit_together;
+use super::commit::{commit_together, wait_for_prepared};
 use super::config::HOME;
 use super::merge::{MergedRows, MergedSums};
-use super::place::{Place, place_of};
+use super::place::{Place, has_common_order, place_of};
 use super::route::{CellUnit, SeenRows};
 use super::unique_values::{self, Change, UniqueValue};
 use crate::checked_tx::is_recoverable;
@@ -79,9 +79,9 @@ impl CellUnit {
         table: &'static Table,
         filter: &Filter,
     ) -> Result<Vec<Row>, StoreError> {
-        let select = Select::of(table).filter(filter.clone());
         let mut rows = Vec::new();
         for cell in self.route(table, filter).await? {
+            let select = Select::of(table).filter(self.visible(cell, table, filter).await?);
             rows.extend(copies(self.tx(cell).await?, &select).await?);
         }
         Ok(rows)
@@ -118,8 +118,9 @@ impl CellUnit {
     ) -> Result<u64, StoreError> {
         let mut count = 0;
         for cell in self.route_change(table, filter).await? {
+            let visible = self.visible(cell, table, filter).await?;
             let (unit, _) = self.parts(cell).await?;
-            let changed = unit.tx.update(table, filter, set).await?;
+            let changed = unit.tx.update(table, &visible, set).await?;
             unit.has_changes |= changed > 0;
             count += count_once(table, cell, changed);
         }
@@ -133,8 +134,9 @@ impl CellUnit {
     ) -> Result<u64, StoreError> {
         let mut count = 0;
         for cell in self.route_change(table, filter).await? {
+            let visible = self.visible(cell, table, filter).await?;
             let (unit, _) = self.parts(cell).await?;
-            let deleted = unit.tx.delete(table, filter).await?;
+            let deleted = unit.tx.delete(table, &visible).await?;
             unit.has_changes |= deleted > 0;
             count += count_once(table, cell, deleted);
         }
@@ -153,11 +155,42 @@ impl CellUnit {
             count += 1;
             visit(row)
         };
+        let select = self.visible_select(cell, select).await?;
         let (unit, seen) = self.parts(cell).await?;
         let mut watch = watch_rows(select.table, cell, seen, &mut visit);
-        unit.tx.claim(select, &mut watch).await?;
+        unit.tx.claim(&select, &mut watch).await?;
         drop(watch);
         Ok(count)
+    }
+
+    /// Returns the query for the rows of one cell.
+    async fn visible_select(&mut self, cell: usize, select: &Select) -> Result<Select, StoreError> {
+        let filter = self.visible(cell, select.table, &select.filter).await?;
+        Ok(Select {
+            filter,
+            ..select.clone()
+        })
+    }
+
+    /// Waits for the commits in these cells that are decided, if the rows of the table have one order over all cells. A reader
+    /// that knows the end of this order, from home, then sees all rows before it.
+    async fn wait_for_commits(
+        &mut self,
+        table: &'static Table,
+        cells: &[usize],
+    ) -> Result<(), StoreError> {
+        if cells.len() > 1 && has_common_order(table) {
+            for cell in cells {
+                wait_for_prepared(&self.cells, *cell).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the keys that have not been seen in another cell than this one.
+    fn keys_in(&self, cell: usize, table: &'static Table, keys: &[Value]) -> Vec<Value> {
+        let is_here = |key: &&Value| self.seen.cell(table, key).is_none_or(|seen| seen == cell);
+        keys.iter().filter(is_here).cloned().collect()
     }
 
     /// Passes the rows of a query in one cell to the visitor.
@@ -167,9 +200,10 @@ impl CellUnit {
         select: &Select,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
+        let select = self.visible_select(cell, select).await?;
         let (unit, seen) = self.parts(cell).await?;
         let mut watch = watch_rows(select.table, cell, seen, visit);
-        unit.tx.select(select, &mut watch).await
+        unit.tx.select(&select, &mut watch).await
     }
 }
 
@@ -361,8 +395,9 @@ impl RowTx for CellUnit {
     ) -> Result<u64, StoreError> {
         let mut count = 0;
         for cell in self.by_keys(table, &Filter::In(table.key(), keys.to_vec())) {
+            let keys = self.keys_in(cell, table, keys);
             let (unit, _) = self.parts(cell).await?;
-            let removed = unit.tx.remove_archived(table, keys).await?;
+            let removed = unit.tx.remove_archived(table, &keys).await?;
             unit.has_changes |= removed > 0;
             count += removed;
         }
@@ -377,8 +412,9 @@ impl RowTx for CellUnit {
     ) -> Result<u64, StoreError> {
         let mut count = 0;
         for cell in self.by_keys(from, &Filter::In(from.key(), keys.to_vec())) {
+            let keys = self.keys_in(cell, from, keys);
             let (unit, _) = self.parts(cell).await?;
-            let moved = unit.tx.promote(from, to, keys).await?;
+            let moved = unit.tx.promote(from, to, &keys).await?;
             unit.has_changes |= moved > 0;
             count += moved;
         }
@@ -399,9 +435,10 @@ impl RowTx for CellUnit {
                 found = true;
                 visit(row)
             };
+            let visible = self.visible(cell, table, filter).await?;
             let (unit, seen) = self.parts(cell).await?;
             let mut watch = watch_rows(table, cell, seen, &mut visit);
-            unit.tx.get(table, key, filter, &mut watch).await?;
+            unit.tx.get(table, key, &visible, &mut watch).await?;
             drop(watch);
             if found {
                 break;
@@ -415,9 +452,14 @@ impl RowTx for CellUnit {
         if let [cell] = cells[..] {
             return self.select_in(cell, select, visit).await;
         }
+        self.wait_for_commits(select.table, &cells).await?;
         let mut merged = MergedRows::default();
         for cell in cells {
-            merged.read(cell, self.tx(cell).await?, select).await?;
+            let hidden = self.hidden_in(cell).await?;
+            let select = self.visible_select(cell, select).await?;
+            merged
+                .read(cell, self.tx(cell).await?, &select, &hidden)
+                .await?;
         }
         for (cell, row) in merged.into_ordered(select) {
             let key = row.first().cloned().unwrap_or(Value::Null);
@@ -474,9 +516,12 @@ impl RowTx for CellUnit {
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        let cells = self.route(table, filter).await?;
+        self.wait_for_commits(table, &cells).await?;
         let mut count = 0;
-        for cell in self.route(table, filter).await? {
-            count += self.tx(cell).await?.count(table, filter).await?;
+        for cell in cells {
+            let visible = self.visible(cell, table, filter).await?;
+            count += self.tx(cell).await?.count(table, &visible).await?;
         }
         Ok(count)
     }
@@ -496,8 +541,9 @@ impl RowTx for CellUnit {
     ) -> Result<Vec<GroupSum>, StoreError> {
         let mut sums = MergedSums::default();
         for cell in self.route(table, filter).await? {
+            let visible = self.visible(cell, table, filter).await?;
             let tx = self.tx(cell).await?;
-            sums.add(tx.sum(table, column, groups, filter).await?)?;
+            sums.add(tx.sum(table, column, groups, &visible).await?)?;
         }
         Ok(sums.into_ordered())
     }

@@ -22,6 +22,7 @@ mod config;
 mod connect;
 mod connection;
 mod error;
+mod gate;
 mod hints;
 mod notices;
 mod openings;
@@ -175,7 +176,17 @@ impl RowStore for PostgresRows {
         if self.is_read_only {
             ensure_read(mode)?;
         }
-        let unit = PostgresTx::begin(&self.pool, mode, self.clock.is_none()).await?;
+        let opening = self.pool.openings.of(mode, self.clock.is_none());
+        let unit = PostgresTx::begin(&self.pool, mode, opening).await?;
+        Ok(self.wrap(unit, mode))
+    }
+
+    async fn begin_gated(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        if self.is_read_only {
+            ensure_read(mode)?;
+        }
+        let opening = self.pool.openings.of_gated(mode, self.clock.is_none());
+        let unit = PostgresTx::begin(&self.pool, mode, opening).await?;
         Ok(self.wrap(unit, mode))
     }
 

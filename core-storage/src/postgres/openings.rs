@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use core_domain::port::Mode;
 
+use super::gate;
 use crate::sql::postgres::{begin, now};
 
 /// A transaction for single reads, each of which sees the newest state.
@@ -28,6 +29,10 @@ struct Variants {
     plain: Option<Arc<str>>,
     /// Also reads the time of the unit.
     with_now: Option<Arc<str>>,
+    /// Also passes the gate.
+    gated: Option<Arc<str>>,
+    /// Also passes the gate and reads the time of the unit.
+    gated_with_now: Option<Arc<str>>,
 }
 
 impl Openings {
@@ -51,6 +56,8 @@ impl Openings {
         let variants = |mode| Variants {
             plain: text(mode, ""),
             with_now: text(mode, &end_with_now),
+            gated: text(mode, &format!("; {}", gate::pass())),
+            gated_with_now: text(mode, &format!("; {}{end_with_now}", gate::pass())),
         };
         Self {
             auto,
@@ -63,15 +70,35 @@ impl Openings {
     /// Returns the text that opens a unit; `None` if the unit has no transaction. `with_now` also reads the time of a
     /// writing unit in the same round trip.
     pub(super) fn of(&self, mode: Mode, with_now: bool) -> Option<Arc<str>> {
-        let variants = match mode {
-            Mode::Auto => return self.auto.clone(),
-            Mode::Read => return self.read.clone(),
-            Mode::Write => &self.write,
-            Mode::ReadCommitted => &self.read_committed,
+        let variants = match self.variants(mode) {
+            Ok(variants) => variants,
+            Err(text) => return text,
         };
         match with_now {
             true => variants.with_now.clone(),
             false => variants.plain.clone(),
+        }
+    }
+
+    /// Like [`Openings::of`], for a unit that passes the gate if it writes.
+    pub(super) fn of_gated(&self, mode: Mode, with_now: bool) -> Option<Arc<str>> {
+        let variants = match self.variants(mode) {
+            Ok(variants) => variants,
+            Err(text) => return text,
+        };
+        match with_now {
+            true => variants.gated_with_now.clone(),
+            false => variants.gated.clone(),
+        }
+    }
+
+    /// Returns the texts of a mode that writes, or else the text of the mode.
+    fn variants(&self, mode: Mode) -> Result<&Variants, Option<Arc<str>>> {
+        match mode {
+            Mode::Auto => Err(self.auto.clone()),
+            Mode::Read => Err(self.read.clone()),
+            Mode::Write => Ok(&self.write),
+            Mode::ReadCommitted => Ok(&self.read_committed),
         }
     }
 }

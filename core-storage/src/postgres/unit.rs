@@ -1,10 +1,12 @@
 //! A unit of work on Postgres.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
+use super::gate;
 use super::pool::{Lease, Pool, Work};
 use super::position::Position;
 use super::prepared::quote_literal;
@@ -35,13 +37,13 @@ enum State {
 }
 
 impl PostgresTx {
-    /// Creates a unit that opens its transaction with its first statement.
+    /// Creates a unit that opens its transaction with its first statement. `opening` is the statement that opens it; `None` if
+    /// the unit has no transaction.
     pub(super) async fn begin(
         pool: &Arc<Pool>,
         mode: Mode,
-        with_now: bool,
+        opening: Option<Arc<str>>,
     ) -> Result<Self, StoreError> {
-        let opening = pool.openings.of(mode, with_now);
         Ok(Self {
             lease: pool.acquire().await?,
             mode,
@@ -241,6 +243,20 @@ impl Executor for PostgresTx {
         let connection = self.lease.connection()?;
         let outcome = connection.execute_and_commit(statement).await;
         self.finish_commit(outcome)
+    }
+
+    async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
+        self.open().await?;
+        self.lease.work = Work::Statement;
+        let outcome = self.lease.connection()?.batch(&gate::close(max_wait)).await;
+        let is_busy = outcome.as_ref().err().is_some_and(gate::is_busy);
+        let outcome = self.finish_statement(outcome);
+        match is_busy {
+            true => Err(StoreError::unavailable(
+                "units of work that write did not end in time",
+            )),
+            false => outcome,
+        }
     }
 
     async fn prepare(mut self, name: &str) -> Result<(), StoreError> {

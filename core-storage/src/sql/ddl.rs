@@ -4,7 +4,8 @@ use core_domain::kernel::hex;
 use sha2::{Digest, Sha256};
 
 pub use super::dialect::Dialect;
-use crate::table::{ArchiveBound, Column, IndexPredicate, Table, Type, Unique};
+use crate::cells::tables::HIDDEN;
+use crate::table::{ArchiveBound, Column, IndexPredicate, PLATFORM, Table, Type, Unique};
 
 /// Returns the statements that create a table and its indexes. With `if_missing` they do not change existing objects.
 #[must_use]
@@ -42,7 +43,8 @@ pub fn guards(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
     guards_of(table, dialect)
 }
 
-/// Returns the triggers that the table has while it is append-only. They allow the deletion of archived rows.
+/// Returns the triggers that the table has while it is append-only. They allow the deletion of archived rows, and of rows of
+/// platforms that another cell serves.
 #[must_use]
 pub fn guards_of(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
     let why = format!("rows of {} are never changed or deleted", table.name);
@@ -54,7 +56,8 @@ pub fn guards_of(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
             let delete = archive.map_or_else(
                 || raise(&why),
                 |archive| {
-                    let unless = format!(" WHEN OLD.{key} >= {}", first_kept_key(archive));
+                    let kept = first_kept_key(archive);
+                    let unless = format!(" WHEN OLD.{key} >= {kept}{}", and_is_served(table));
                     format!("{unless}{}", raise(&format!("{why}{UNTIL_ARCHIVED}")))
                 },
             );
@@ -79,6 +82,26 @@ fn first_kept_key(archive: ArchiveBound) -> String {
     let (column, archives) = (quote_ident(archive.column), quote_ident(archive.table));
     format!("(SELECT COALESCE(MAX({column}), '') FROM {archives})")
 }
+
+/// Returns a condition that adds to another one that no other cell serves the platform of the old row. Returns an empty text
+/// if rows belong to no platform.
+fn and_is_served(table: &Table) -> String {
+    let has = |column| table.column(column).is_ok();
+    let hidden = quote_ident(PLATFORM);
+    let is_of_row = match (has("chain"), has(PLATFORM)) {
+        (true, _) => format!(
+            "{} || {hidden} = OLD.\"chain\"",
+            text_literal(PLATFORM_CHAIN)
+        ),
+        (false, true) => format!("{hidden} = OLD.{hidden}"),
+        (false, false) => return String::new(),
+    };
+    let from = quote_ident(HIDDEN.name);
+    format!(" AND NOT EXISTS (SELECT 1 FROM {from} WHERE {is_of_row})")
+}
+
+/// The start of the name of a platform's chain, see [`AuditChain`](core_domain::shared::AuditChain).
+const PLATFORM_CHAIN: &str = "platform:";
 
 fn trigger(
     table: &Table,
@@ -114,6 +137,7 @@ fn refuse_statement(table: &Table, events: &str) -> ProtectionTrigger {
 /// read another table, so the function checks it.
 fn refuse_unarchived_rows(table: &Table, archive: ArchiveBound) -> ProtectionTrigger {
     let (key, bound) = (quote_ident(table.key()), first_kept_key(archive));
+    let served = and_is_served(table);
     let function = quote_ident(&format!("{}_refuse_delete", table.name));
     let action = format!(" FOR EACH ROW EXECUTE FUNCTION {function}();\n");
     let trigger = trigger(
@@ -126,7 +150,7 @@ fn refuse_unarchived_rows(table: &Table, archive: ArchiveBound) -> ProtectionTri
     ProtectionTrigger {
         create: format!(
             "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-             IF OLD.{key} >= {bound} THEN RAISE EXCEPTION \
+             IF OLD.{key} >= {bound}{served} THEN RAISE EXCEPTION \
              'rows of % are never changed or deleted{UNTIL_ARCHIVED}', TG_TABLE_NAME; END IF; RETURN OLD; END $$;\n{}",
             trigger.create
         ),

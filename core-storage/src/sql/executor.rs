@@ -1,5 +1,7 @@
 //! The interface to a database, which an engine for another SQL database implements.
 
+use std::time::Duration;
+
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::HostStatements;
 
@@ -58,6 +60,19 @@ pub trait Executor: Send {
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         let _ = statements;
         async { Err(no_connection()) }
+    }
+
+    /// Closes the gate, see [`crate::RowTx::close_gate`]. An executor for a database that cannot do so keeps the default
+    /// implementation.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if units are open after this time; [`StoreError::Backend`] if the database has no gate.
+    fn close_gate(
+        &mut self,
+        max_wait: Duration,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let _ = max_wait;
+        async { Err(StoreError::backend("this store has no gate")) }
     }
 
     /// Makes all changes permanent. Without a transaction this does nothing.

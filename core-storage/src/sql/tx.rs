@@ -1,7 +1,7 @@
 //! A unit of work on any executor.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
@@ -404,6 +404,14 @@ impl<E: Executor> RowTx for SqlTx<E> {
         // The host program must see the rows that this unit has added.
         self.flush().await?;
         self.executor.enlist(statements).await
+    }
+
+    async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
+        match self.dialect {
+            // Its write units run one after the other.
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => self.executor.close_gate(max_wait).await,
+        }
     }
 
     fn take_slowest_statements(&mut self) -> Vec<StatementTime> {

@@ -140,8 +140,8 @@ fn audit_seals(query: &AuditSealQuery) -> Select {
             .filter(Filter::gt("position", *after))
             .filter(Filter::le("position", *to))
             .order_by("position"),
-        AuditSealQuery::Feed(chain, after) => seals
-            .filter_if(chain.as_ref().map(|chain| Filter::eq("chain", chain)))
+        AuditSealQuery::OfChainBehind(chain, after) => seals
+            .filter(Filter::eq("chain", chain))
             .filter(Filter::gt("position", *after))
             .order_by("position"),
         AuditSealQuery::NewestBefore(bound) => seals

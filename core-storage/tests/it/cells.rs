@@ -1,6 +1,7 @@
 //! A store over several cells is a store like any other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use core_domain::kernel::{StoreError, Timestamp};
@@ -12,14 +13,14 @@ use core_storage::fault::FaultStore;
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
 use core_storage::{
-    Column, Filter, ReadRow, RecordStore, Row, RowStore, Select, Table, Type, VERSION, Value,
-    memory, tables,
+    Column, Filter, ReadRow, RecordStore, Row, RowStore, Select, Table, Type, UnitEnd, VERSION,
+    Value, memory, tables,
 };
 
 const KEY: [u8; 32] = [7; 32];
 
 /// Longer than any test.
-const LONG: Duration = Duration::from_secs(3_600);
+pub(crate) const LONG: Duration = Duration::from_secs(3_600);
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
@@ -34,17 +35,20 @@ fn cell(name: &str, rows: &Arc<dyn RowStore>) -> CellConfig {
 }
 
 /// Opens a store over these rows, the first of which are those of home.
-async fn over(rows: &[Arc<dyn RowStore>; 3]) -> Result<CellRows, StoreError> {
+pub(crate) async fn over(rows: &[Arc<dyn RowStore>; 3]) -> Result<CellRows, StoreError> {
     let names = ["home", "a", "b"];
     let cells = names.iter().zip(rows).map(|(name, rows)| cell(name, rows));
-    CellRows::open(cells.collect(), Arc::new(SeededEntropy::new(1))).await
+    // The names of prepared units are unique in a server, which several tests share.
+    static SEED: AtomicU64 = AtomicU64::new(1);
+    let seed = SEED.fetch_add(1, Ordering::Relaxed);
+    CellRows::open(cells.collect(), Arc::new(SeededEntropy::new(seed))).await
 }
 
-fn memories() -> [Arc<dyn RowStore>; 3] {
+pub(crate) fn memories() -> [Arc<dyn RowStore>; 3] {
     [0; 3].map(|_| memory::rows(clock()))
 }
 
-async fn databases() -> ([Arc<dyn RowStore>; 3], [TestDatabase; 3]) {
+pub(crate) async fn databases() -> ([Arc<dyn RowStore>; 3], [TestDatabase; 3]) {
     let databases = [
         testing::postgres().await,
         testing::postgres().await,
@@ -152,6 +156,59 @@ async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
     // A second process has the same directory.
     let again = over(&rows).await.unwrap();
     assert!(is_taken(&add(&again, "p-1", "new").await));
+}
+
+/// Returns a seal of a platform at a position.
+fn seal(platform: &str, position: i64) -> Row {
+    vec![
+        Value::text(&format!("{position:03}")),
+        Value::text(&format!("platform:{platform}")),
+        Value::Int(position),
+        Value::Int(position),
+        Value::text("changes"),
+        Value::text(""),
+        Value::text(""),
+        Value::Int(0),
+        Value::Int(1),
+    ]
+}
+
+/// Returns the positions of all seals.
+async fn positions(cells: &CellRows, seals: &'static Table) -> Result<Vec<i64>, StoreError> {
+    let mut positions = Vec::new();
+    let mut visit = |row: &dyn ReadRow| {
+        positions.extend(row.read(3)?.as_int());
+        Ok(())
+    };
+    let mut unit = cells.begin(Mode::Read).await?;
+    let all = Select::of(seals).order_by("position");
+    unit.select(&all, &mut visit).await?;
+    Ok(positions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_all_seals_waits_for_commits_that_have_not_reached_their_cells() {
+    let mut tables = tables::of_records().into_iter();
+    let seals = tables.find(|table| table.name == "audit_seals").unwrap();
+    let rows = memories();
+    let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
+    let [second, first] = two_platforms();
+    let mut unit = rows[1].begin(Mode::Write).await.unwrap();
+    unit.insert(seals, seal(first, 1)).await.unwrap();
+    let name = cells.prepared_name("a", "first");
+    unit.prepare(&name).await.unwrap();
+    let mut unit = rows[2].begin(Mode::Write).await.unwrap();
+    unit.insert(seals, seal(second, 2)).await.unwrap();
+    unit.commit().await.unwrap();
+    // Its process does not end the first unit.
+    let waited = positions(&cells, seals).await;
+    assert!(matches!(waited, Err(StoreError::Unavailable(_))));
+    let end = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        rows[1].end_prepared(&name, UnitEnd::Commit).await.unwrap();
+    };
+    let (found, ()) = tokio::join!(positions(&cells, seals), end);
+    assert_eq!(found.unwrap(), [1, 2]);
 }
 
 /// Returns platforms of the first and of the second cell beside home.

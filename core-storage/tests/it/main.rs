@@ -28,6 +28,8 @@ mod memory_plan;
 #[cfg(feature = "conformance")]
 mod memory_units;
 mod migrating;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod moves;
 #[cfg(all(feature = "sqlite", unix))]
 mod permissions;
 #[cfg(all(feature = "conformance", feature = "postgres"))]

@@ -363,7 +363,7 @@ async fn is_due(uow: &mut dyn UnitOfWork, feed: &AuditHead) -> Result<bool> {
     if unchecked == 0 || unchecked >= MAX_UNCHECKED_ENTRIES {
         return Ok(unchecked > 0);
     }
-    let behind = AuditSealQuery::Feed(None, feed.checkpoint_seq);
+    let behind = AuditSealQuery::Positions(feed.checkpoint_seq, feed.seq);
     let first = unowned_records::<AuditSeal>(uow).first(&behind).await?;
     let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
     // If the first seal is missing, a checkpoint is signed immediately.

@@ -57,7 +57,7 @@ impl World {
     pub(crate) async fn seals(&self) -> Vec<AuditSeal> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let seals = uow.repositories(RecordKey::for_tests()).audit_seals();
-        let all = AuditSealQuery::Feed(None, 0);
+        let all = AuditSealQuery::Positions(0, i64::MAX);
         let all = seals.list(Within::Installation, &all, 100_000).await;
         all.unwrap()
             .into_iter()

@@ -62,10 +62,7 @@ pub async fn open(
     let uow = uow.as_mut();
     let wanted = query.platform_id.as_ref();
     let platform = platform_in_reach::<permission::EventRead>(cx, uow, wanted).await?;
-    let head = unowned_records::<AuditHead>(uow)
-        .find(AuditChain::feed())
-        .await?;
-    let head = head.map_or(0, |head| head.seq);
+    let head = end_of_feed(uow).await?;
     let last = last.or(query.last_event_id.as_ref().map(Line::as_str));
     let position = match last {
         Some(last) => position_after(uow, last, head).await?,
@@ -81,13 +78,24 @@ pub async fn open(
     })
 }
 
+/// Returns the recorded end of the feed: the position of the last seal.
+async fn end_of_feed(uow: &mut dyn UnitOfWork) -> Result<i64> {
+    let head = unowned_records::<AuditHead>(uow)
+        .find(AuditChain::feed())
+        .await?;
+    Ok(head.map_or(0, |head| head.seq))
+}
+
 /// Reads the seals after a position.
 async fn seals_after(
     uow: &mut dyn UnitOfWork,
     chain: Option<AuditChain>,
     position: i64,
 ) -> Result<Vec<Stored<AuditSeal>>> {
-    let behind = AuditSealQuery::Feed(chain, position);
+    let behind = match chain {
+        Some(chain) => AuditSealQuery::OfChainBehind(chain, position),
+        None => AuditSealQuery::Positions(position, end_of_feed(uow).await?),
+    };
     unowned_records::<AuditSeal>(uow).list(&behind, PAGE).await
 }
 

@@ -233,7 +233,7 @@ impl Verification<'_> {
             );
             self.problem(ProblemKind::CheckpointMissing, message);
         }
-        let beyond = AuditSealQuery::Feed(None, feed.seq.max(self.position));
+        let beyond = AuditSealQuery::Positions(feed.seq.max(self.position), i64::MAX);
         let beyond = unowned_records::<AuditSeal>(uow).first(&beyond).await?;
         if feed.seq < self.position || beyond.is_some() {
             let message = format!(

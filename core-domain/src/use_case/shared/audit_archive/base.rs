@@ -36,7 +36,7 @@ pub(in crate::use_case) async fn chain_base(
     chain: &AuditChain,
     position: i64,
 ) -> Result<ChainBase> {
-    let behind = AuditSealQuery::Feed(Some(chain.clone()), position);
+    let behind = AuditSealQuery::OfChainBehind(chain.clone(), position);
     let next = unowned_records::<AuditSeal>(uow).first(&behind).await?;
     if let Some(next) = next {
         return Ok(ChainBase {

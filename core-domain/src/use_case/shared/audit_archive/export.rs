@@ -116,7 +116,7 @@ impl Export<'_> {
             return Ok(None);
         }
         let after = newest.as_ref().map_or(0, |newest| newest.position);
-        let behind = AuditSealQuery::Feed(None, after);
+        let behind = AuditSealQuery::Positions(after, i64::MAX);
         let Some(first) = unowned_records::<AuditSeal>(uow).first(&behind).await? else {
             return Ok(None);
         };

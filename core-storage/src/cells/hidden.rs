@@ -1,0 +1,137 @@
+//! Hidden platforms: rows in a cell that does not serve their platform.
+//!
+//! While a platform moves, both of its cells have its rows. Queries must see those of one cell only.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use core_domain::kernel::StoreError;
+use core_domain::provisioning::Job;
+
+use super::place::{Naming, Place, place_of};
+use super::tables::HIDDEN;
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::{RowTx, copies};
+use crate::table::{PLATFORM, Table};
+use crate::tabular::Tabular;
+use crate::value::{ReadRow, Row, Value};
+
+/// How long a platform stays hidden in the cell that it left. No unit of work is open for so long.
+const KEEP: Duration = Duration::from_secs(60 * 60);
+
+/// Returns the platforms that are hidden in the cell of the unit.
+pub(super) async fn hidden_platforms(unit: &mut dyn RowTx) -> Result<Vec<String>, StoreError> {
+    let mut platforms = Vec::new();
+    let mut visit = |row: &dyn ReadRow| {
+        platforms.extend(row.read(0)?.as_text().map(str::to_owned));
+        Ok(())
+    };
+    unit.select(&Select::of(&HIDDEN), &mut visit).await?;
+    Ok(platforms)
+}
+
+/// Returns a filter for the rows of the table that belong to none of the platforms; `None` if no row of the table names a
+/// platform. The leases of jobs name none, and are never in two cells.
+pub(super) fn rows_without(table: &Table, platforms: &[String]) -> Option<Filter> {
+    let (column, naming) = match place_of(table) {
+        Place::Named(column, naming) => (column, naming),
+        Place::OfJob(_) if table.column(PLATFORM).is_ok() => (PLATFORM, Naming::Id),
+        _ => return None,
+    };
+    let names = platforms.iter().flat_map(|platform| naming.names(platform));
+    let differ = names.map(|name| Filter::ne(column, Value::text(&name)));
+    let differ = Filter::And(differ.collect());
+    let is_nullable = table.column(column).is_ok_and(|column| column.nullable);
+    Some(match is_nullable {
+        true => Filter::Or(vec![Filter::IsNull(column), differ]),
+        false => differ,
+    })
+}
+
+/// Returns the jobs of hidden platforms to which rows of the cell belong, if the table names only jobs.
+pub(super) async fn hidden_jobs(
+    unit: &mut dyn RowTx,
+    table: &'static Table,
+    rows: &[Row],
+    platforms: &[String],
+) -> Result<BTreeSet<Value>, StoreError> {
+    let (Place::OfJob(column), [_, ..]) = (place_of(table), platforms) else {
+        return Ok(BTreeSet::new());
+    };
+    let keys = rows.iter().map(|row| table.value(row, column).clone());
+    let keys = Filter::In(Job::TABLE.key(), keys.collect());
+    let lanes = platforms
+        .iter()
+        .flat_map(|platform| Naming::Lane.names(platform));
+    let lanes = lanes.map(|lane| Value::text(&lane)).collect();
+    let of_hidden = Select::of(Job::TABLE).filter(keys.and(Filter::In("lane", lanes)));
+    let jobs = copies(unit, &of_hidden).await?.into_iter();
+    Ok(jobs.filter_map(|job| job.into_iter().next()).collect())
+}
+
+/// Returns whether the row belongs to one of the jobs.
+pub(super) fn is_of_job(table: &Table, row: &Row, jobs: &BTreeSet<Value>) -> bool {
+    match place_of(table) {
+        Place::OfJob(column) => jobs.contains(table.value(row, column)),
+        _ => false,
+    }
+}
+
+/// Hides a platform in the cell of the unit, if it is not hidden yet.
+pub(super) async fn hide(unit: &mut dyn RowTx, platform: &str) -> Result<(), StoreError> {
+    let now = unit.now().await?.millis();
+    let row = vec![Value::text(platform), Value::Int(now), Value::Int(1)];
+    unit.insert_new(&HIDDEN, vec![row]).await?;
+    Ok(())
+}
+
+/// Ends the hiding of a platform in the cell of the unit.
+pub(super) async fn show(unit: &mut dyn RowTx, platform: &str) -> Result<(), StoreError> {
+    match unit
+        .delete(&HIDDEN, &Filter::eq(HIDDEN.key(), platform))
+        .await?
+    {
+        1 => Ok(()),
+        _ => Err(is_served(platform)),
+    }
+}
+
+/// Locks the row that hides a platform, so that the cell does not start to serve it before the unit has ended.
+///
+/// # Errors
+/// [`StoreError::Backend`] if the cell serves the platform.
+pub(super) async fn lock_hidden(unit: &mut dyn RowTx, platform: &str) -> Result<(), StoreError> {
+    let mut is_hidden = false;
+    let mut visit = |_: &dyn ReadRow| {
+        is_hidden = true;
+        Ok(())
+    };
+    unit.lock(&HIDDEN, &Value::text(platform), &mut visit)
+        .await?;
+    match is_hidden {
+        true => Ok(()),
+        false => Err(is_served(platform)),
+    }
+}
+
+/// Removes the rows of platforms that have been hidden for long, except of these. No unit remembers that the cell served them.
+pub(super) async fn remove_old_rows(
+    unit: &mut dyn RowTx,
+    except: &[Value],
+) -> Result<(), StoreError> {
+    let keep = i64::try_from(KEEP.as_millis()).unwrap_or(i64::MAX);
+    let bound = unit.now().await?.millis().saturating_sub(keep);
+    let others = except
+        .iter()
+        .map(|platform| Filter::ne(HIDDEN.key(), platform.clone()));
+    let old = Filter::lt("hidden_at", bound).and(Filter::And(others.collect()));
+    unit.delete(&HIDDEN, &old).await?;
+    Ok(())
+}
+
+fn is_served(platform: &str) -> StoreError {
+    StoreError::backend(format!(
+        "another process has ended the move of the platform {platform}"
+    ))
+}

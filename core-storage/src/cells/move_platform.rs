@@ -1,0 +1,455 @@
+//! The move of a platform to another cell, while the platform is in use.
+//!
+//! 1. The move is announced at home, and the platform is hidden in the target. All processes notice this within seconds: from
+//!    then on they read the directory for each unit, and ignore the rows in the target.
+//! 2. Passes copy the rows, until few rows change between two passes.
+//! 3. The gate of the source is closed: units that write there end, and new ones wait. The last changes are copied, the counts
+//!    are compared, and the directory is changed, together with what both cells hide. Then the gate opens. A unit that waited
+//!    and had looked up the platform is run again, and goes to the target.
+//! 4. When no unit reads the source any more, the rows there are removed, and the move ends.
+//!
+//! If the process ends early, the move can be started again and goes on from what is there, or it can be cancelled before
+//! the switch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{PlatformId, StoreError};
+use core_domain::port::Mode;
+use core_domain::provisioning::{Job, JobLease};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::cell_set::CellSet;
+use super::commit::commit_together;
+use super::config::HOME;
+use super::directory::{Move, VALIDITY};
+use super::hidden::{hide, remove_old_rows, show};
+use super::place::Naming;
+use super::rows::CellRows;
+use super::tables::{MOVES, PLATFORMS};
+use super::transfer::{Transfer, remove_rows};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::{RowTx, copies};
+use crate::tabular::Tabular;
+use crate::value::{ReadRow, Row, Value};
+
+/// The number of changed rows in a pass from which the last changes are copied quickly.
+const FEW_CHANGES: u64 = 1_000;
+
+/// The maximum number of passes before the switch.
+const MAX_PASSES: u32 = 10;
+
+/// The maximum number of attempts to wait for the units in the target.
+const GATE_ATTEMPTS: u32 = 20;
+
+/// The pause between two attempts to switch.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// How a platform is moved.
+#[derive(Clone, Copy, Debug)]
+pub struct MoveOptions {
+    /// The maximum time for which units that write to the source wait. An attempt that needs longer is undone and repeated.
+    /// The switch itself, in which all databases commit, follows it. Default: 1.5 s.
+    pub max_pause: Duration,
+    /// The maximum number of attempts to switch. With 0, the rows are copied only. Default: 20.
+    pub max_attempts: u32,
+    /// The time in which all processes notice a change, and units that began before it end. Default: 4 s. Only a test with a
+    /// single process can use less.
+    pub settle_time: Duration,
+}
+
+impl Default for MoveOptions {
+    fn default() -> Self {
+        Self {
+            max_pause: Duration::from_millis(1_500),
+            max_attempts: 20,
+            settle_time: VALIDITY + Duration::from_secs(1),
+        }
+    }
+}
+
+/// The progress of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MoveProgress {
+    /// Processes are noticing the move.
+    Announced,
+    /// A pass has reached this table.
+    Copying {
+        /// The name of the table.
+        table: &'static str,
+        /// The number of rows that the pass has compared.
+        rows: u64,
+    },
+    /// A pass has ended.
+    Copied {
+        /// The number of rows that the pass has compared.
+        rows: u64,
+        /// The number of rows that differed.
+        changed: u64,
+    },
+    /// An attempt to switch was undone, because it needed too long.
+    TooSlow,
+    /// The target serves the platform. Its rows in the source are removed next.
+    Switched {
+        /// The time for which units that write to the source waited.
+        pause: Duration,
+    },
+}
+
+/// The outcome of a move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveReport {
+    /// The number of rows in each table, at the switch. Empty if the switch was in an earlier run.
+    pub tables: Vec<(&'static str, u64)>,
+    /// The time for which units that write to the source waited. `None` if the switch was in an earlier run.
+    pub pause: Option<Duration>,
+    /// The number of rows that were removed from the source, without those that belong to jobs.
+    pub removed: u64,
+}
+
+/// The reason why a move did not take place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoveError {
+    /// The directory does not contain the platform.
+    #[error("there is no platform {0}")]
+    UnknownPlatform(String),
+    /// There is no cell with this name.
+    #[error("there is no cell {0}")]
+    UnknownCell(String),
+    /// The cell serves the platform already.
+    #[error("the platform is in the cell {0} already")]
+    AlreadyThere(String),
+    /// The platform is moving to another cell.
+    #[error("the platform is moving to the cell {0}; end that move first, or cancel it")]
+    OtherMove(String),
+    /// The platform is not moving.
+    #[error("the platform is not moving")]
+    NotMoving,
+    /// The target serves the platform, so the move can only be ended.
+    #[error("the cell {0} serves the platform already; start the move again to end it")]
+    Switched(String),
+    /// The last changes could not be copied within the maximum pause. Nothing is lost, and the platform is where it was.
+    #[error(
+        "the last changes could not be copied in time; try again at a quieter time, or allow a longer pause"
+    )]
+    TooSlow,
+    /// A database cannot be used. The move can be started again.
+    #[error("a database cannot be used")]
+    Store(#[from] StoreError),
+}
+
+/// The state of a move when a process starts or continues it.
+struct Start {
+    source: usize,
+    is_switched: bool,
+}
+
+impl CellRows {
+    /// Moves a platform to another cell, or continues such a move. The platform stays in use. Only one process may do this for
+    /// a platform at a time.
+    ///
+    /// All rows are compared, in both cells, before and during the pause of writes. After the move, the cell that the platform
+    /// left has no rows of it.
+    ///
+    /// # Errors
+    /// See [`MoveError`].
+    pub async fn move_platform(
+        &self,
+        platform: &str,
+        to: &str,
+        options: &MoveOptions,
+        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
+    ) -> Result<MoveReport, MoveError> {
+        let cells = self.cells();
+        let target = cells.directory.index_of(to);
+        let target = target.map_err(|_| MoveError::UnknownCell(to.to_owned()))?;
+        let start = start(cells, platform, target).await?;
+        cells.directory.read_moves(cells.rows(HOME)).await?;
+        let moving = Moving {
+            cells,
+            platform,
+            source: start.source,
+            target,
+            options,
+        };
+        let mut report = MoveReport {
+            tables: Vec::new(),
+            pause: None,
+            removed: 0,
+        };
+        if !start.is_switched {
+            let (tables, pause) = moving.copy_and_switch(on_progress).await?;
+            report.tables = tables;
+            report.pause = Some(pause);
+            on_progress(MoveProgress::Switched { pause });
+        }
+        sleep(options.settle_time).await;
+        report.removed = remove_rows(cells, moving.source, platform).await?;
+        end(cells, platform).await?;
+        Ok(report)
+    }
+
+    /// Cancels a move that has not switched: removes the copies from the target. Returns their number, without those that
+    /// belong to jobs.
+    ///
+    /// # Errors
+    /// See [`MoveError`].
+    pub async fn cancel_move(&self, platform: &str) -> Result<u64, MoveError> {
+        let cells = self.cells();
+        cells.directory.read_moves(cells.rows(HOME)).await?;
+        let moves = cells.directory.moves(cells.rows(HOME)).await?;
+        let found = moves.into_iter().find(|one| one.platform == platform);
+        let Move { target, .. } = found.ok_or(MoveError::NotMoving)?;
+        if serving_cell(cells, platform).await? == Some(target) {
+            return Err(MoveError::Switched(cells.configs[target].name.clone()));
+        }
+        let mut removed = 0;
+        let mut unit = cells.rows(target).begin(Mode::ReadCommitted).await?;
+        // The process may have ended before it hid the platform.
+        hide(unit.as_mut(), platform).await?;
+        unit.commit().await?;
+        removed += remove_rows(cells, target, platform).await?;
+        let mut unit = cells.rows(target).begin(Mode::ReadCommitted).await?;
+        show(unit.as_mut(), platform).await?;
+        unit.commit().await?;
+        end(cells, platform).await?;
+        Ok(removed)
+    }
+}
+
+/// Returns the cell that serves the platform.
+async fn serving_cell(cells: &CellSet, platform: &str) -> Result<Option<usize>, StoreError> {
+    let mut unit = cells.rows(HOME).begin(Mode::Auto).await?;
+    let name = text_of(unit.as_mut(), platform).await?;
+    name.map(|name| cells.directory.index_of(&name)).transpose()
+}
+
+/// Returns the name of the cell that serves the platform.
+async fn text_of(home: &mut dyn RowTx, platform: &str) -> Result<Option<String>, StoreError> {
+    let mut name = None;
+    let mut visit = |row: &dyn ReadRow| {
+        name = row.read(1)?.as_text().map(str::to_owned);
+        Ok(())
+    };
+    home.get(&PLATFORMS, platform, &Filter::all(), &mut visit)
+        .await?;
+    Ok(name)
+}
+
+/// Records the move at home, unless it is recorded already.
+async fn start(cells: &CellSet, platform: &str, target: usize) -> Result<Start, MoveError> {
+    if PlatformId::parse(platform).is_none() {
+        return Err(MoveError::UnknownPlatform(platform.to_owned()));
+    }
+    let mut home = cells.rows(HOME).begin(Mode::Write).await?;
+    let name = text_of(home.as_mut(), platform).await?;
+    let name = name.ok_or_else(|| MoveError::UnknownPlatform(platform.to_owned()))?;
+    let serving = cells.directory.index_of(&name)?;
+    let with_key = Filter::eq(MOVES.key(), platform);
+    let recorded = copies(home.as_mut(), &Select::of(&MOVES).filter(with_key)).await?;
+    if let Some([_, source, to, ..]) = recorded.first().map(Vec::as_slice) {
+        let index = |value: &Value| {
+            cells
+                .directory
+                .index_of(value.as_text().unwrap_or_default())
+        };
+        let (source, to) = (index(source)?, index(to)?);
+        return match to == target {
+            true => Ok(Start {
+                source,
+                is_switched: serving == target,
+            }),
+            false => Err(MoveError::OtherMove(cells.configs[to].name.clone())),
+        };
+    }
+    if serving == target {
+        return Err(MoveError::AlreadyThere(name));
+    }
+    let names = [platform, &name, &cells.configs[target].name];
+    let mut row: Row = names.map(Value::text).into();
+    row.push(Value::Int(1));
+    let recorded = home.insert(&MOVES, row).await;
+    recorded.map_err(StoreError::conflict_as_retry)?;
+    home.commit().await?;
+    Ok(Start {
+        source: serving,
+        is_switched: false,
+    })
+}
+
+/// Ends a move at home.
+async fn end(cells: &CellSet, platform: &str) -> Result<(), StoreError> {
+    let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
+    home.delete(&MOVES, &Filter::eq(MOVES.key(), platform))
+        .await?;
+    home.commit().await?;
+    cells.directory.read_moves(cells.rows(HOME)).await
+}
+
+/// A move in progress.
+struct Moving<'m> {
+    cells: &'m Arc<CellSet>,
+    platform: &'m str,
+    source: usize,
+    target: usize,
+    options: &'m MoveOptions,
+}
+
+/// The outcome of a switch: the number of rows in each table, and the pause.
+type Switched = (Vec<(&'static str, u64)>, Duration);
+
+impl Moving<'_> {
+    async fn copy_and_switch(
+        &self,
+        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
+    ) -> Result<Switched, MoveError> {
+        self.hide_in_target().await?;
+        on_progress(MoveProgress::Announced);
+        sleep(self.options.settle_time).await;
+        let mut transfer = Transfer::new(self.cells, self.platform, self.source, self.target);
+        for _ in 0..MAX_PASSES {
+            if self.copy(&mut transfer, on_progress).await? <= FEW_CHANGES {
+                break;
+            }
+        }
+        for _ in 0..self.options.max_attempts {
+            if let Some(switched) = self.switch(&mut transfer).await? {
+                return Ok(switched);
+            }
+            on_progress(MoveProgress::TooSlow);
+            sleep(RETRY_PAUSE).await;
+            self.copy(&mut transfer, on_progress).await?;
+        }
+        Err(MoveError::TooSlow)
+    }
+
+    /// Hides the platform in the target. Then waits until the units there that could not know it have ended.
+    async fn hide_in_target(&self) -> Result<(), MoveError> {
+        let cells = self.cells;
+        let moves = cells.directory.moves(cells.rows(HOME)).await?;
+        let moving: Vec<Value> = moves.iter().map(|one| Value::text(&one.platform)).collect();
+        let rows = cells.rows(self.target);
+        let mut unit = rows.begin(Mode::ReadCommitted).await?;
+        remove_old_rows(unit.as_mut(), &moving).await?;
+        hide(unit.as_mut(), self.platform).await?;
+        unit.commit().await?;
+        for _ in 0..GATE_ATTEMPTS {
+            let mut unit = rows.begin(Mode::ReadCommitted).await?;
+            match unit.close_gate(self.options.max_pause).await {
+                Ok(()) => {
+                    unit.rollback().await;
+                    return Ok(());
+                }
+                Err(StoreError::Unavailable(_)) => sleep(RETRY_PAUSE).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(MoveError::TooSlow)
+    }
+
+    /// Runs a pass. Returns the number of rows that differed.
+    async fn copy(
+        &self,
+        transfer: &mut Transfer<'_>,
+        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
+    ) -> Result<u64, StoreError> {
+        let mut on_table = |table, rows| on_progress(MoveProgress::Copying { table, rows });
+        let pass = transfer.copy_all(&mut on_table).await?;
+        on_progress(MoveProgress::Copied {
+            rows: pass.rows,
+            changed: pass.changed,
+        });
+        Ok(pass.changed)
+    }
+
+    /// Copies the last changes and switches to the target. Returns `None`, with nothing changed, if the pause would be too
+    /// long.
+    async fn switch(&self, transfer: &mut Transfer<'_>) -> Result<Option<Switched>, StoreError> {
+        let cells = self.cells;
+        let _turn = match &cells.turn {
+            Some(turn) => Some(Arc::clone(turn).lock_owned().await),
+            None => None,
+        };
+        let started = Instant::now();
+        let mut leaving = cells.rows(self.source).begin(Mode::ReadCommitted).await?;
+        match leaving.close_gate(self.options.max_pause / 2).await {
+            Ok(()) => {}
+            Err(StoreError::Unavailable(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let last = async {
+            transfer.copy_changes().await?;
+            transfer.verify().await
+        };
+        let left = self.options.max_pause.saturating_sub(started.elapsed());
+        let Ok(tables) = timeout(left, last).await else {
+            leaving.rollback().await;
+            return Ok(None);
+        };
+        let tables = tables?;
+        self.commit(leaving).await?;
+        cells.directory.forget(self.platform);
+        Ok(Some((tables, started.elapsed())))
+    }
+
+    /// Changes the directory and what both cells hide, and moves the leases of running jobs.
+    async fn commit(&self, mut leaving: Box<dyn RowTx>) -> Result<(), StoreError> {
+        let cells = self.cells;
+        let mut arriving = cells.rows(self.target).begin(Mode::ReadCommitted).await?;
+        self.move_leases(leaving.as_mut(), arriving.as_mut())
+            .await?;
+        hide(leaving.as_mut(), self.platform).await?;
+        show(arriving.as_mut(), self.platform).await?;
+        let units = [(self.source, leaving), (self.target, arriving)];
+        let (mut home, others): (Vec<_>, Vec<_>) =
+            units.into_iter().partition(|(cell, _)| *cell == HOME);
+        let mut home = match home.pop() {
+            Some((_, unit)) => unit,
+            None => cells.rows(HOME).begin(Mode::ReadCommitted).await?,
+        };
+        self.change_directory(home.as_mut()).await?;
+        commit_together(Arc::clone(cells), home, others).await
+    }
+
+    async fn change_directory(&self, home: &mut dyn RowTx) -> Result<(), StoreError> {
+        let name = |cell: usize| self.cells.configs[cell].name.as_str();
+        let entry = Filter::eq(PLATFORMS.key(), self.platform);
+        let entry = entry.and(Filter::eq("cell", name(self.source)));
+        let set = [("cell", Value::text(name(self.target)))];
+        match home.update(&PLATFORMS, &entry, &set).await? {
+            1 => Ok(()),
+            _ => Err(StoreError::backend(
+                "another process has changed the cell of the platform",
+            )),
+        }
+    }
+
+    /// Moves the leases of the platform's jobs. They name no platform, so they are never in two cells.
+    async fn move_leases(
+        &self,
+        leaving: &mut dyn RowTx,
+        arriving: &mut dyn RowTx,
+    ) -> Result<(), StoreError> {
+        let (leases, jobs) = (JobLease::TABLE, Job::TABLE);
+        let mut rows = copies(leaving, &Select::of(leases)).await?;
+        let keys: Vec<Value> = rows.iter().filter_map(|row| row.first().cloned()).collect();
+        let lanes = Naming::Lane.names(self.platform);
+        let lanes = lanes.iter().map(|lane| Value::text(lane)).collect();
+        let of_platform = Filter::In(jobs.key(), keys).and(Filter::In("lane", lanes));
+        let found = copies(leaving, &Select::of(jobs).filter(of_platform)).await?;
+        let found: BTreeSet<&Value> = found.iter().filter_map(|row| row.first()).collect();
+        rows.retain(|row| row.first().is_some_and(|key| found.contains(key)));
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let keys = rows.iter().filter_map(|row| row.first().cloned()).collect();
+        leaving
+            .delete(leases, &Filter::In(leases.key(), keys))
+            .await?;
+        arriving.insert_many(leases, rows).await
+    }
+}

@@ -1,0 +1,393 @@
+//! A platform moves to another cell while it is in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
+use core_storage::cells::{CellRows, MoveError, MoveOptions, MoveProgress, MoveReport};
+use core_storage::copy::{TableDigest, digest_rows};
+use core_storage::fault::FaultStore;
+use core_storage::{
+    Column, Filter, ReadRow, Replacement, Row, RowStore, RowTx, Select, Table, Type, VERSION,
+    Value, tables,
+};
+
+use crate::cells::{databases, memories, over};
+
+/// The platforms of the tests. Both are in the first cell beside home.
+const MOVING: &str = "p-1";
+const STAYING: &str = "p-5";
+
+/// For tests in which one process uses the cells.
+const AT_ONCE: MoveOptions = MoveOptions {
+    max_pause: Duration::from_secs(10),
+    max_attempts: 3,
+    settle_time: Duration::ZERO,
+};
+
+fn table(name: &str) -> &'static Table {
+    let mut tables = tables::of_records().into_iter();
+    tables.find(|table| table.name == name).unwrap()
+}
+
+/// Returns a row of the table that belongs to a platform. Its key contains the number.
+fn row(table: &Table, platform: &str, number: u32) -> Row {
+    let value = |(at, column): (usize, &Column)| match (column.name, column.kind) {
+        ("lane", _) => Value::text(&format!("platform:{platform}")),
+        ("chain", _) => Value::text(&format!("platform:{platform}")),
+        ("job_id", _) => Value::text(&format!("{platform}-{number}")),
+        ("platform_id", _) => Value::text(platform),
+        ("position", _) => Value::Int(i64::from(number)),
+        (VERSION, _) => Value::Int(1),
+        _ if at == 0 && table.name == "platforms" => Value::text(platform),
+        (_, Type::Text) if column.nullable => Value::Null,
+        (_, Type::Int) => Value::Int(i64::from(number)),
+        (_, Type::Bool) => Value::Bool(false),
+        (_, Type::Text) => Value::text(&format!("{platform}-{number}")),
+        (_, Type::Json) => Value::text("null"),
+    };
+    table.columns.iter().enumerate().map(value).collect()
+}
+
+/// Returns the tables with rows of platforms, beginning with the platforms and their jobs.
+fn tables_of_platforms() -> Vec<&'static Table> {
+    let names = ["lane", "chain", "job_id", "platform_id"];
+    let may_belong = [
+        "audit_entries",
+        "unsealed_audit_entries",
+        "webhooks",
+        "webhook_deliveries",
+    ];
+    let at_home = ["api_keys", "billing_portal_sessions"];
+    let mut found = tables::of_records();
+    found.retain(|table| {
+        let is_named = |column: &Column| names.contains(&column.name) && !column.nullable;
+        let has_rows = may_belong.contains(&table.name) || table.columns.iter().any(is_named);
+        has_rows && !at_home.contains(&table.name) && table.name != "jobs"
+    });
+    found.splice(0..0, [table("platforms"), table("jobs")]);
+    found
+}
+
+/// Inserts rows of a platform in every table: this number, or one in a table whose key is the platform.
+async fn fill(cells: &CellRows, platform: &str, rows: u32) {
+    for table in tables_of_platforms() {
+        for number in 0..rows {
+            let mut unit = cells.begin(Mode::Write).await.unwrap();
+            match unit.insert(table, row(table, platform, number)).await {
+                Ok(()) => unit.commit().await.unwrap(),
+                Err(StoreError::Conflict { .. }) if number > 0 => break,
+                Err(error) => panic!("{}: {error:?}", table.name),
+            }
+        }
+    }
+}
+
+/// Opens cells with the two platforms.
+async fn filled(rows: &[Arc<dyn RowStore>; 3], number: u32) -> CellRows {
+    let cells = over(rows).await.unwrap();
+    for platform in [MOVING, STAYING] {
+        fill(&cells, platform, number).await;
+    }
+    cells
+}
+
+async fn digests(rows: &dyn RowStore) -> Vec<TableDigest> {
+    digest_rows(rows).await.unwrap()
+}
+
+fn rows_in(digests: &[TableDigest]) -> u64 {
+    digests.iter().map(|digest| digest.rows).sum()
+}
+
+async fn move_to(
+    cells: &CellRows,
+    cell: &str,
+    options: &MoveOptions,
+) -> Result<MoveReport, MoveError> {
+    cells
+        .move_platform(MOVING, cell, options, &mut |_| {})
+        .await
+}
+
+/// Moves a platform from cell to cell and back, and compares all rows before and after.
+async fn moves_with_all_rows(rows: [Arc<dyn RowStore>; 3]) {
+    let cells = filled(&rows, 12).await;
+    let before = digests(&cells).await;
+    let [_, a, _] = &rows;
+    let source = digests(a.as_ref()).await;
+    for cell in ["b", "home", "a"] {
+        let report = move_to(&cells, cell, &AT_ONCE).await.unwrap();
+        assert!(report.pause.is_some());
+        assert!(report.removed > 200, "{report:?}");
+        let named = report
+            .tables
+            .iter()
+            .find(|(name, _)| *name == "audit_seals");
+        assert_eq!(named, Some(&("audit_seals", 12)));
+        assert_eq!(digests(&cells).await, before, "in {cell}");
+        let left = rows_in(&digests(a.as_ref()).await);
+        if cell == "a" {
+            assert_eq!(digests(a.as_ref()).await, source);
+        } else {
+            // The other platform has at least one row in each table.
+            assert_eq!(left, rows_in(&source) / 2, "in {cell}");
+        }
+        // The cell takes changes of the platform.
+        let mut unit = cells.begin(Mode::Write).await.unwrap();
+        let with_key = Filter::eq("id", MOVING);
+        let set = [("slug", Value::text("changed"))];
+        let changed = unit.update(table("platforms"), &with_key, &set).await;
+        assert_eq!(changed.unwrap(), 1);
+        unit.rollback().await;
+    }
+}
+
+#[tokio::test]
+async fn a_platform_moves_with_all_rows_in_memory() {
+    moves_with_all_rows(memories()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platform_moves_with_all_rows_on_postgres() {
+    let (rows, _databases) = databases().await;
+    moves_with_all_rows(rows).await;
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_start_says_why() {
+    let cells = filled(&memories(), 1).await;
+    let unknown = move_to(&cells, "c", &AT_ONCE).await;
+    assert!(matches!(unknown, Err(MoveError::UnknownCell(_))));
+    let same = move_to(&cells, "a", &AT_ONCE).await;
+    assert!(matches!(same, Err(MoveError::AlreadyThere(_))));
+    let missing = async |id| cells.move_platform(id, "b", &AT_ONCE, &mut |_| {}).await;
+    for id in ["p-9", "*", ""] {
+        let missing = missing(id).await;
+        assert!(matches!(missing, Err(MoveError::UnknownPlatform(_))));
+    }
+    let cancelled = cells.cancel_move(MOVING).await;
+    assert!(matches!(cancelled, Err(MoveError::NotMoving)));
+}
+
+/// Options of a move that ends before its switch.
+const WITHOUT_SWITCH: MoveOptions = MoveOptions {
+    max_attempts: 0,
+    ..AT_ONCE
+};
+
+#[tokio::test]
+async fn the_rows_of_a_moving_platform_are_seen_once() {
+    let rows = memories();
+    let cells = filled(&rows, 12).await;
+    let before = digests(&cells).await;
+    let stopped = move_to(&cells, "b", &WITHOUT_SWITCH).await;
+    assert!(matches!(stopped, Err(MoveError::TooSlow)));
+    let [_, _, b] = &rows;
+    assert!(rows_in(&digests(b.as_ref()).await) > 200);
+    assert_eq!(digests(&cells).await, before);
+    for mode in [Mode::Read, Mode::Write, Mode::ReadCommitted, Mode::Auto] {
+        let mut unit = cells.begin(mode).await.unwrap();
+        for name in [
+            "jobs",
+            "job_lanes",
+            "platforms",
+            "audit_seals",
+            "dlq_entries",
+        ] {
+            let counted = unit.count(table(name), &Filter::all()).await.unwrap();
+            let stored = before.iter().find(|digest| digest.table == name);
+            assert_eq!(Some(counted), stored.map(|digest| digest.rows), "{name}");
+        }
+    }
+    let mut unit = cells.begin(Mode::ReadCommitted).await.unwrap();
+    let mut claimed = Vec::new();
+    let mut visit = |row: &dyn ReadRow| {
+        claimed.push(row.read(0)?.to_value());
+        Ok(())
+    };
+    let lanes = Select::of(table("job_lanes")).limit(10);
+    unit.claim(&lanes, &mut visit).await.unwrap();
+    claimed.sort();
+    let lanes = [MOVING, STAYING].map(|id| Value::text(&format!("platform:{id}")));
+    assert_eq!(claimed, lanes);
+    // The platform goes nowhere else before this move has ended.
+    drop(unit);
+    let other = move_to(&cells, "home", &AT_ONCE).await;
+    assert!(matches!(other, Err(MoveError::OtherMove(_))));
+    assert!(cells.cancel_move(MOVING).await.unwrap() > 200);
+    assert_eq!(rows_in(&digests(b.as_ref()).await), 0);
+    assert_eq!(digests(&cells).await, before);
+    move_to(&cells, "home", &AT_ONCE).await.unwrap();
+    assert_eq!(digests(&cells).await, before);
+}
+
+#[tokio::test]
+async fn changes_between_two_passes_reach_the_target() {
+    let rows = memories();
+    let cells = filled(&rows, 12).await;
+    move_to(&cells, "b", &WITHOUT_SWITCH).await.unwrap_err();
+    let (jobs, events) = (table("jobs"), table("job_events"));
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    let gone = format!("{MOVING}-3");
+    let of_job = Filter::eq("job_id", &*gone);
+    assert_eq!(unit.delete(events, &of_job).await.unwrap(), 1);
+    let deleted = unit.delete(jobs, &Filter::eq("id", &*gone)).await;
+    assert_eq!(deleted.unwrap(), 1);
+    let first = Filter::eq("id", &*format!("{MOVING}-1"));
+    let set = [("kind", Value::text("changed")), (VERSION, Value::Int(2))];
+    assert_eq!(unit.update(jobs, &first, &set).await.unwrap(), 1);
+    for table in [jobs, events, table("audit_seals")] {
+        unit.insert(table, row(table, MOVING, 99)).await.unwrap();
+    }
+    unit.commit().await.unwrap();
+    let before = digests(&cells).await;
+    move_to(&cells, "b", &AT_ONCE).await.unwrap();
+    assert_eq!(digests(&cells).await, before);
+}
+
+#[tokio::test]
+async fn a_move_whose_process_died_at_any_call_can_be_continued() {
+    let mut continued = 0;
+    for store in 0..3 {
+        for call in (1..).step_by(11) {
+            let inner = memories();
+            filled(&inner, 2).await;
+            let faults = inner.clone().map(FaultStore::new);
+            let rows = faults
+                .clone()
+                .map(|rows| Arc::new(rows) as Arc<dyn RowStore>);
+            let cells = over(&rows).await.unwrap();
+            let before = digests(&cells).await;
+            faults[store].fail_from_call(call);
+            let died = move_to(&cells, "b", &AT_ONCE).await;
+            let has_failed = faults[store].has_failed();
+            faults[store].fail_call(u32::MAX);
+            let cells = over(&rows).await.unwrap();
+            cells.end_abandoned(Duration::ZERO).await.unwrap();
+            assert_eq!(digests(&cells).await, before, "after {call} of {store}");
+            match move_to(&cells, "b", &AT_ONCE).await {
+                Ok(_) => continued += 1,
+                Err(MoveError::AlreadyThere(_)) => {}
+                Err(error) => panic!("call {call} of store {store}: {error:?}"),
+            }
+            assert_eq!(digests(&cells).await, before, "call {call} of {store}");
+            let [home, a, _] = &inner;
+            let moving = Filter::eq("id", MOVING);
+            for rows in [home, a] {
+                let mut unit = rows.begin(Mode::Auto).await.unwrap();
+                assert_eq!(unit.count(table("platforms"), &moving).await.unwrap(), 0);
+            }
+            if !has_failed {
+                died.unwrap();
+                break;
+            }
+        }
+    }
+    assert!(continued > 10, "only {continued} moves were continued");
+}
+
+/// Adds 1 to the version of the platform and appends an entry to its log. Returns the new version.
+async fn write(cells: &CellRows, mode: Mode, number: u32) -> Result<i64, StoreError> {
+    let platforms = table("platforms");
+    let mut unit = cells.begin(mode).await?;
+    let mut old = Row::new();
+    let mut visit = |row: &dyn ReadRow| {
+        old = platforms.copy_row(row)?;
+        Ok(())
+    };
+    unit.lock(platforms, &Value::text(MOVING), &mut visit)
+        .await?;
+    let version = old.last().and_then(Value::as_int).unwrap() + 1;
+    let mut new = old.clone();
+    *new.last_mut().unwrap() = Value::Int(version);
+    unit.replace_many(platforms, vec![Replacement { old, new }])
+        .await?;
+    let entries = table("audit_entries");
+    unit.append(entries, vec![row(entries, MOVING, number)])
+        .await?;
+    unit.commit().await?;
+    Ok(version)
+}
+
+async fn version(unit: &mut dyn RowTx) -> i64 {
+    let mut version = 0;
+    let mut visit = |row: &dyn ReadRow| {
+        version = row
+            .read(table("platforms").columns.len() - 1)?
+            .as_int()
+            .unwrap();
+        Ok(())
+    };
+    unit.get(table("platforms"), MOVING, &Filter::all(), &mut visit)
+        .await
+        .unwrap();
+    version
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_is_lost_or_hidden_while_a_platform_moves() {
+    let (rows, _databases) = databases().await;
+    let here = filled(&rows, 3).await;
+    let there = over(&rows).await.unwrap();
+    let (has_ended, acknowledged) = (AtomicBool::new(false), AtomicI64::new(1));
+    let numbers = AtomicI64::new(1_000);
+    let writer = async |cells: &CellRows, mode| {
+        let mut retries = 0_u32;
+        while !has_ended.load(Ordering::SeqCst) {
+            let number = numbers.fetch_add(1, Ordering::SeqCst);
+            match write(cells, mode, number.try_into().unwrap()).await {
+                Ok(version) => {
+                    acknowledged.fetch_max(version, Ordering::SeqCst);
+                }
+                Err(StoreError::Retry(_)) => retries += 1,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        retries
+    };
+    let reader = async |cells: &CellRows, mode| {
+        let mut reads = 0_u32;
+        while !has_ended.load(Ordering::SeqCst) {
+            let expected = acknowledged.load(Ordering::SeqCst);
+            let mut unit = cells.begin(mode).await.unwrap();
+            let found = version(unit.as_mut()).await;
+            assert!(found >= expected, "read {found} after {expected}");
+            reads += 1;
+        }
+        reads
+    };
+    let moves = async {
+        let options = MoveOptions::default();
+        let mut pauses = Vec::new();
+        let mut watch = |progress| {
+            if let MoveProgress::Switched { pause } = progress {
+                pauses.push(pause);
+            }
+        };
+        let moved = here.move_platform(MOVING, "b", &options, &mut watch).await;
+        has_ended.store(true, Ordering::SeqCst);
+        moved.unwrap();
+        pauses
+    };
+    let (pauses, ..) = tokio::join!(
+        moves,
+        writer(&here, Mode::Write),
+        writer(&there, Mode::ReadCommitted),
+        writer(&there, Mode::Write),
+        reader(&here, Mode::Auto),
+        reader(&there, Mode::Read),
+    );
+    assert_eq!(pauses.len(), 1);
+    let writes = acknowledged.load(Ordering::SeqCst) - 1;
+    assert!(writes > 100, "only {writes} writes");
+    let of_platform = Filter::eq("platform_id", MOVING);
+    for cells in [&here, &there] {
+        let mut unit = cells.begin(Mode::Read).await.unwrap();
+        assert_eq!(version(unit.as_mut()).await, writes + 1);
+        let entries = unit.count(table("audit_entries"), &of_platform).await;
+        assert_eq!(i64::try_from(entries.unwrap()).unwrap(), writes + 3);
+    }
+}
