@@ -162,6 +162,10 @@ impl RowStore for FaultStore {
         self.inner.has_one_writer()
     }
 
+    fn has_gate(&self) -> bool {
+        self.inner.has_gate()
+    }
+
     async fn begin_gated(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
         self.call()?;
         let inner = self.inner.begin_gated(mode).await?;

@@ -27,8 +27,14 @@ pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
 
-    /// Opens a write unit that [`RowTx::close_gate`] waits for, and that waits while the gate is closed. The default
-    /// implementation is for engines with [one writer](RowStore::has_one_writer).
+    /// Returns whether [`RowStore::begin_gated`] and [`RowTx::close_gate`] exclude each other. Default: whether the engine has
+    /// [one writer](RowStore::has_one_writer), which is enough.
+    fn has_gate(&self) -> bool {
+        self.has_one_writer()
+    }
+
+    /// Opens a write unit that [`RowTx::close_gate`] waits for, and that waits while the gate is closed. An engine without a
+    /// gate, or with one writer, keeps the default implementation.
     ///
     /// # Errors
     /// Those of [`RowStore::begin`].
@@ -376,8 +382,8 @@ pub trait RowTx: Send {
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
     /// Closes the gate of the database until this unit ends: waits until the [gated](RowStore::begin_gated) units have ended,
-    /// and makes new ones wait. The default implementation is for engines with one writer, which do this for every write
-    /// unit.
+    /// and makes new ones wait. The default implementation does nothing, because engines with one writer do this for every
+    /// write unit.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if units are open after this time.

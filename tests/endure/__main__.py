@@ -13,9 +13,10 @@ from cluster import Cluster
 from deploys import Deployer
 from faults import inject
 from limits import Flooder
+from moves import Mover
 
 CLIENTS = [
-    *[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, *[Deployer] * 3, *[Subscriber] * 6, Debtor, *[Flooder] * 2, Follower,
+    *[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, *[Deployer] * 3, *[Subscriber] * 6, Debtor, *[Flooder] * 2, Follower, Mover,
 ]
 
 

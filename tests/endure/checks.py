@@ -98,7 +98,14 @@ def check_events(cluster, history):
 
 
 def check_cells(cluster, history):
-    """Each cell has platforms, and every change of several databases has ended."""
+    """Each platform is in at most one cell beside home, and every change of several databases has ended."""
+    stored = collections.Counter(platform for cell in cluster.cells for platform in cell.texts("SELECT id FROM platforms"))
+    for platform, count in stored.items():
+        if count > 1:
+            history.violation(f"the platform {platform} is in {count} cells")
+    if history.pauses:
+        pauses = sorted(history.pauses)
+        history.notes.append(f"{len(pauses)} moves; changes waited {pauses[len(pauses) // 2]} ms (median), {pauses[-1]} ms (longest)")
     for cell in cluster.cells:
         platforms = cell.number("SELECT count(*) FROM platforms")
         if platforms == 0:

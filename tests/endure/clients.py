@@ -94,6 +94,8 @@ class History:
         self.counts = collections.Counter()
         # The acknowledged writes by client.
         self.writes = collections.Counter()
+        # How long changes waited for the switch of each move of a platform, in milliseconds.
+        self.pauses = []
         self.violations = []
         self.lost = self.doubled = 0
         # Further figures for the report.

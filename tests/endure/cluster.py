@@ -181,10 +181,14 @@ class Cell:
         self.process.wait()
         self.start()
 
+    def texts(self, query):
+        """Returns the texts that a query returns, one a row."""
+        psql = [self.programs / "psql", "-qAtX", "-c", query, self.url()]
+        return subprocess.run(psql, check=True, capture_output=True, text=True).stdout.split()
+
     def number(self, query):
         """Returns the number that a query returns."""
-        psql = [self.programs / "psql", "-qAtX", "-c", query, self.url()]
-        return int(subprocess.run(psql, check=True, capture_output=True, text=True).stdout)
+        return int(self.texts(query)[0])
 
 
 def send_signal(process, number):
@@ -377,6 +381,14 @@ class Cluster:
             env={**os.environ, **self.environment}, timeout=START_TIMEOUT, **unprivileged(),
         )
         return done.returncode, done.stdout + done.stderr
+
+    def run(self, arguments, timeout):
+        """Runs a command of core-server with the settings of the nodes."""
+        environment = {**os.environ, "HOME": str(self.folder), **self.environment}
+        return subprocess.run(
+            [self.server, "--data", str(self.data), *arguments], capture_output=True, text=True, cwd=self.folder,
+            timeout=timeout, env=environment, **unprivileged(),
+        )
 
     def primary(self):
         return next((one for one in self.databases if one.has_role("primary")), None)

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use core_domain::kernel::Timestamp;
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_http::kernel::{Endpoint, Service};
 use core_suite::backup::{BackupError, CopyError, CopyStart};
-use core_suite::{Suite, SuiteBuilder};
+use core_suite::{MoveError, MoveOptions, MovePlatformError, Suite, SuiteBuilder};
 use http::Method;
 use serde_json::Value;
 
@@ -230,6 +231,39 @@ async fn records_copied_from_sqlite_to_postgres_and_back_answer_as_the_original(
     let of_original = crawl_of(&original.builder).await;
     assert_equal(&of_original, &crawl_of(&to_postgres).await);
     assert_equal(&of_original, &crawl_of(&back).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_cells_restored_to_cells_answers_as_the_original() {
+    a_restored_backup_answers_as_the_original(Backend::Cells, Backend::Cells).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_answers_as_before_after_its_platforms_moved_on_cells() {
+    let installation = filled_installation(Backend::Cells).await;
+    let builder = &installation.builder;
+    let before = crawl_of(builder).await;
+    let (_, listed) = &before["registry /api/v1/platforms"];
+    let listed: Value = serde_json::from_slice(listed).unwrap();
+    let platforms = listed["data"].as_array().unwrap();
+    assert!(!platforms.is_empty());
+    // Nothing else uses the installation.
+    let options = MoveOptions {
+        settle_time: Duration::ZERO,
+        ..MoveOptions::default()
+    };
+    for cell in ["a", "home", "b", "a"] {
+        for platform in platforms {
+            let id = platform["id"].as_str().unwrap();
+            let moved = builder.clone();
+            match moved.move_platform(id, cell, &options, &mut |_| {}).await {
+                Ok(report) => assert!(report.removed > 10, "{report:?}"),
+                Err(MovePlatformError::Move(MoveError::AlreadyThere(_))) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert_equal(&before, &crawl_of(builder).await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

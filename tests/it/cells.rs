@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use core_storage::testing::{self, TestDatabase};
+use http::Method;
 use serde_json::json;
 
 use crate::world::{Call, Installation, SERVICE_KEY, Server, run};
@@ -59,19 +61,7 @@ async fn a_server_spreads_platforms_over_cells_and_serves_them_as_one_list_postg
         "{text}"
     );
 
-    let mut created = Vec::new();
-    for number in 0..12 {
-        let slug = format!("platform-{number}");
-        let platform = json!({ "name": slug, "slug": slug });
-        let platform = server
-            .send(
-                "registry",
-                Call::post("/api/v1/platforms", &platform).bearer(SERVICE_KEY),
-            )
-            .await
-            .expect(201);
-        created.push(platform.text("id").to_owned());
-    }
+    let created = create_platforms(&server, 12).await;
     // A slug that a platform of another cell has is taken.
     for number in 0..12 {
         let taken = json!({ "name": "again", "slug": format!("platform-{number}") });
@@ -109,4 +99,100 @@ async fn a_server_spreads_platforms_over_cells_and_serves_them_as_one_list_postg
         .collect();
     assert_eq!(listed, created);
     assert!(server.terminate().await.success());
+}
+
+/// Creates platforms. Returns their ids.
+async fn create_platforms(server: &Server, count: u32) -> Vec<String> {
+    let mut ids = Vec::new();
+    for number in 0..count {
+        let slug = format!("platform-{number}");
+        let platform = json!({ "name": slug, "slug": slug });
+        let create = Call::post("/api/v1/platforms", &platform).bearer(SERVICE_KEY);
+        let created = server.send("registry", create).await.expect(201);
+        ids.push(created.text("id").to_owned());
+    }
+    ids
+}
+
+#[tokio::test]
+async fn a_platform_moves_while_a_server_changes_it_postgres() {
+    let folder = tempfile::tempdir().unwrap();
+    let (databases, file) = databases(folder.path()).await;
+    let arguments = [
+        "--database-url",
+        &databases[0].url,
+        "--cells",
+        file.to_str().unwrap(),
+    ];
+    let data = folder.path().join("data");
+    let server = Server::start(&data, &arguments).await;
+    create_platforms(&server, 12).await;
+    let client = testing::connect(&databases[1].url).await;
+    let in_a = client.query_one("SELECT min(id) FROM platforms", &[]).await;
+    let platform: String = in_a.unwrap().get(0);
+    let path = format!("/api/v1/platforms/{platform}");
+    let has_moved = AtomicBool::new(false);
+    let changes = async {
+        let mut count = 0_u32;
+        while !has_moved.load(Ordering::SeqCst) {
+            count += 1;
+            let name = format!("name {count}");
+            let change = Call::post(&path, &json!({ "name": name })).by(&Method::PATCH);
+            let changed = server.send("registry", change.bearer(SERVICE_KEY)).await;
+            assert_eq!(changed.expect(200).text("name"), name);
+            let read = server.send("registry", Call::get(&path).bearer(SERVICE_KEY));
+            assert_eq!(read.await.expect(200).text("name"), name);
+            let list = Call::get("/api/v1/platforms?limit=100").bearer(SERVICE_KEY);
+            let list = server.send("registry", list).await.expect(200);
+            assert_eq!(list.json["data"].as_array().unwrap().len(), 12);
+        }
+        count
+    };
+    let moves = async {
+        let command = ["move-platform", &platform, "--to", "b"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(command).collect();
+        let output = run(&data, &arguments, "").await;
+        has_moved.store(true, Ordering::SeqCst);
+        output
+    };
+    let (count, output) = tokio::join!(changes, moves);
+    let [text, progress] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{progress}");
+    assert!(text.contains("moved and verified: "), "{text}");
+    assert!(
+        progress.contains("switched: changes waited for "),
+        "{progress}"
+    );
+    assert!(count > 20, "only {count} changes");
+    let stored = format!("SELECT count(*) FROM platforms WHERE id = '{platform}'");
+    let entries = format!("SELECT count(*) FROM audit_entries WHERE platform_id = '{platform}'");
+    assert_eq!(count_in(&databases, &stored).await, [0, 0, 1]);
+    let [home, a, b] = count_in(&databases, &entries).await;
+    assert!(
+        home == 0 && a == 0 && b > i64::from(count),
+        "{home} {a} {b}"
+    );
+    // A move that has taken place already is refused, and so is one to nowhere.
+    for (cell, problem) in [
+        ("b", "is in the cell b already"),
+        ("c", "there is no cell c"),
+    ] {
+        let command = ["move-platform", &platform, "--to", cell];
+        let arguments: Vec<&str> = arguments.into_iter().chain(command).collect();
+        let refused = run(&data, &arguments, "").await;
+        assert!(!refused.status.success());
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert!(text.contains(problem), "{text}");
+    }
+    assert!(server.terminate().await.success());
+}
+
+/// Counts in home and in both cells.
+async fn count_in(databases: &[TestDatabase], query: &str) -> [i64; 3] {
+    let mut counts = [0; 3];
+    for (counted, database) in counts.iter_mut().zip(databases) {
+        *counted = count(database, query).await;
+    }
+    counts
 }

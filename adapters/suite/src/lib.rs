@@ -132,7 +132,9 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use billing_options::BillingOptions;
 pub use builder::SuiteBuilder;
-pub use cells::{CellOptions, Cells};
+pub use cells::{
+    CellOptions, Cells, MoveError, MoveOptions, MovePlatformError, MoveProgress, MoveReport,
+};
 pub use clock::SystemClock;
 pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]

@@ -161,10 +161,6 @@ pub(crate) enum Access {
     /// Units of work, through the pooler if there is one.
     Units,
     /// Long units of work, at the direct address.
-    #[cfg_attr(
-        not(feature = "sqlite"),
-        expect(dead_code, reason = "only backups use it, which are SQLite files")
-    )]
     Direct,
     /// Reading, while another process may use the database.
     ReadOnly,
@@ -404,12 +400,21 @@ async fn open_cells(
     ))
 }
 
-/// Opens the rows of home and of the other cells.
+/// Opens the rows of home and of the other cells as one store.
 async fn rows_of_cells(
+    home: StoreChoice,
+    options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    Ok(Arc::new(cell_rows(home, options, access).await?))
+}
+
+/// Opens the rows of home and of the other cells.
+pub(crate) async fn cell_rows(
     home: StoreChoice,
     mut options: OpenOptions,
     access: Access,
-) -> Result<Arc<dyn RowStore>, SuiteError> {
+) -> Result<CellRows, SuiteError> {
     let cells = std::mem::take(&mut options.cells);
     let entropy = Arc::clone(&options.entropy);
     let mut configs = vec![CellConfig {
@@ -425,10 +430,10 @@ async fn rows_of_cells(
             takes_new_platforms: cell.takes_new_platforms,
         });
     }
-    Ok(Arc::new(match access {
+    Ok(match access {
         Access::Units | Access::Direct => CellRows::open(configs, entropy).await?,
         Access::ReadOnly => CellRows::open_read_only(configs, entropy).await?,
-    }))
+    })
 }
 
 async fn rows_of_cell(

@@ -1,7 +1,7 @@
 //! The directory: in which cell each platform is, and which platforms are moving.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
@@ -50,7 +50,7 @@ pub(super) struct Directory {
 struct Known {
     /// The cells of platforms.
     entries: HashMap<String, usize>,
-    moves: Vec<Move>,
+    moves: Arc<[Move]>,
     /// The time before the moves were read; `None` if they were not read yet.
     read_at: Option<Instant>,
 }
@@ -67,7 +67,7 @@ impl Known {
 
     /// Forgets the cells of platforms that are moving.
     fn forget_moving(&mut self) {
-        for one in &self.moves {
+        for one in self.moves.iter() {
             self.entries.remove(&one.platform);
         }
     }
@@ -111,15 +111,15 @@ impl Directory {
     }
 
     /// Returns the moves that have not ended. Reads them if this has not been done recently.
-    pub(super) async fn moves(&self, home: &dyn RowStore) -> Result<Vec<Move>, StoreError> {
+    pub(super) async fn moves(&self, home: &dyn RowStore) -> Result<Arc<[Move]>, StoreError> {
         {
             let known = self.known();
             if known.is_valid() {
-                return Ok(known.moves.clone());
+                return Ok(Arc::clone(&known.moves));
             }
         }
         self.read_moves(home).await?;
-        Ok(self.known().moves.clone())
+        Ok(Arc::clone(&self.known().moves))
     }
 
     /// Reads the moves that have not ended. Forgets the cells of platforms that were or are moving.
@@ -142,7 +142,7 @@ impl Directory {
             known.entries.clear();
         }
         known.forget_moving();
-        known.moves = moves;
+        known.moves = moves.into();
         known.forget_moving();
         known.read_at = Some(read_at);
         Ok(())

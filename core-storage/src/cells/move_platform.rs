@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::cell_set::CellSet;
 use super::commit::commit_together;
 use super::config::HOME;
-use super::directory::{Move, VALIDITY};
+use super::directory::VALIDITY;
 use super::hidden::{hide, remove_old_rows, show};
 use super::place::Naming;
 use super::rows::CellRows;
@@ -202,8 +202,8 @@ impl CellRows {
         let cells = self.cells();
         cells.directory.read_moves(cells.rows(HOME)).await?;
         let moves = cells.directory.moves(cells.rows(HOME)).await?;
-        let found = moves.into_iter().find(|one| one.platform == platform);
-        let Move { target, .. } = found.ok_or(MoveError::NotMoving)?;
+        let found = moves.iter().find(|one| one.platform == platform);
+        let target = found.ok_or(MoveError::NotMoving)?.target;
         if serving_cell(cells, platform).await? == Some(target) {
             return Err(MoveError::Switched(cells.configs[target].name.clone()));
         }
@@ -269,6 +269,9 @@ async fn start(cells: &CellSet, platform: &str, target: usize) -> Result<Start, 
     if serving == target {
         return Err(MoveError::AlreadyThere(name));
     }
+    for cell in [serving, target] {
+        ensure_gate(cells, cell)?;
+    }
     let names = [platform, &name, &cells.configs[target].name];
     let mut row: Row = names.map(Value::text).into();
     row.push(Value::Int(1));
@@ -279,6 +282,17 @@ async fn start(cells: &CellSet, platform: &str, target: usize) -> Result<Start, 
         source: serving,
         is_switched: false,
     })
+}
+
+/// Checks that changes of a cell can be held back.
+fn ensure_gate(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
+    if cells.rows(cell).has_gate() {
+        return Ok(());
+    }
+    let name = &cells.configs[cell].name;
+    Err(StoreError::backend(format!(
+        "platforms cannot be moved from or to the cell {name}: its store has no gate"
+    )))
 }
 
 /// Ends a move at home.

@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::cell_set::CellSet;
 use super::config::HOME;
-use super::directory;
+use super::directory::{self, Move};
 use super::hidden::{hidden_platforms, rows_without};
 use super::place::{Naming, Place, place_of};
 use crate::filter::Filter;
@@ -34,6 +34,8 @@ pub(super) struct CellUnit {
     pub(super) created: BTreeMap<String, usize>,
     /// The cells of the platforms that this unit looked up. It keeps to them if a platform moves meanwhile.
     pub(super) looked_up: BTreeMap<String, usize>,
+    /// The moves that had not ended at the first read, if the unit does not write.
+    moves: Option<Arc<[Move]>>,
     pub(super) seen: SeenRows,
     /// Held by a unit that writes, if a database has only one writer.
     pub(super) turn: Option<OwnedMutexGuard<()>>,
@@ -92,6 +94,7 @@ impl CellUnit {
             units,
             created: BTreeMap::new(),
             looked_up: BTreeMap::new(),
+            moves: None,
             seen: SeenRows::default(),
             turn: None,
         }
@@ -139,13 +142,18 @@ impl CellUnit {
         if self.is_writing() {
             return Ok(self.parts(cell).await?.0.hidden.clone());
         }
-        let cells = Arc::clone(&self.cells);
-        let mut moves = cells.directory.moves(cells.rows(HOME)).await?;
-        moves.retain(|one| [one.source, one.target].contains(&cell));
+        let moves = match &self.moves {
+            Some(moves) => Arc::clone(moves),
+            None => {
+                let read = self.cells.directory.moves(self.cells.rows(HOME)).await?;
+                Arc::clone(self.moves.insert(read))
+            }
+        };
         let mut hidden = Vec::new();
-        for one in moves {
-            if self.cell_of_platform(&one.platform).await? != cell {
-                hidden.push(one.platform);
+        for one in moves.iter() {
+            let is_concerned = [one.source, one.target].contains(&cell);
+            if is_concerned && self.cell_of_platform(&one.platform).await? != cell {
+                hidden.push(one.platform.clone());
             }
         }
         Ok(hidden)

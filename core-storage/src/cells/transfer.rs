@@ -230,7 +230,14 @@ impl<'c> Transfer<'c> {
                 after: after.take(),
                 last: next.as_ref(),
             };
-            pass.changed += self.equalize(&scope, &range, page).await?;
+            pass.changed += match self.equalize(&scope, &range, page.clone()).await {
+                Err(StoreError::Conflict { .. }) => {
+                    // A value moved from a row of a later page to one of this page.
+                    self.delete_differences(reading, scope.table).await?;
+                    self.equalize(&scope, &range, page).await?
+                }
+                outcome => outcome?,
+            };
             if !jobs.is_empty() {
                 self.copy_rows_of_jobs(reading, &jobs, pass).await?;
             }
@@ -274,24 +281,67 @@ impl<'c> Transfer<'c> {
         range: &KeyRange<'_>,
         source: Vec<Row>,
     ) -> Result<u64, StoreError> {
+        let changes = self.differences(scope, range, source).await?;
+        let count = changes.delete.len().max(changes.insert.len()) as u64;
+        if count > 0 {
+            self.write(scope.table, changes).await?;
+        }
+        Ok(count)
+    }
+
+    /// Deletes all rows of the platform in a table of the target that differ from those of the source.
+    async fn delete_differences(
+        &self,
+        reading: &mut dyn RowTx,
+        table: &'static Table,
+    ) -> Result<(), StoreError> {
+        let scopes = scopes(self.platform).into_iter();
+        for scope in scopes.filter(|scope| scope.table.name == table.name) {
+            let mut after = None;
+            loop {
+                let page = read_page(reading, &scope, after.clone(), None).await?;
+                let next = next_position(&page);
+                let range = KeyRange {
+                    after: after.take(),
+                    last: next.as_ref(),
+                };
+                let delete = self.differences(&scope, &range, page).await?.delete;
+                let insert = Vec::new();
+                self.write(table, Changes { delete, insert }).await?;
+                match next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the changes that make the rows of a range in the target equal to those of the source.
+    async fn differences(
+        &self,
+        scope: &Scope,
+        range: &KeyRange<'_>,
+        source: Vec<Row>,
+    ) -> Result<Changes, StoreError> {
         let mut stored = self.read(self.target).await?;
         let rows = read_range(stored.as_mut(), scope, range).await?;
         stored.rollback().await;
-        let Changes { delete, insert } = Changes::between(rows, source);
-        if delete.is_empty() && insert.is_empty() {
-            return Ok(0);
-        }
-        let count = delete.len().max(insert.len()) as u64;
+        Ok(Changes::between(rows, source))
+    }
+
+    /// Changes rows in the target.
+    async fn write(&self, table: &'static Table, changes: Changes) -> Result<(), StoreError> {
+        let Changes { delete, insert } = changes;
         let rows = self.cells.rows(self.target);
         let mut unit = rows.begin(Mode::ReadCommitted).await?;
         // After the switch, no other process overwrites what the target serves.
         lock_hidden(unit.as_mut(), self.platform).await?;
-        delete_rows(unit.as_mut(), scope.table, delete, &insert).await?;
+        delete_rows(unit.as_mut(), table, delete, &insert).await?;
         if !insert.is_empty() {
-            unit.insert_many(scope.table, insert).await?;
+            unit.insert_many(table, insert).await?;
         }
-        unit.commit().await?;
-        Ok(count)
+        unit.commit().await
     }
 }
 

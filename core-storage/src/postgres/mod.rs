@@ -181,6 +181,10 @@ impl RowStore for PostgresRows {
         Ok(self.wrap(unit, mode))
     }
 
+    fn has_gate(&self) -> bool {
+        true
+    }
+
     async fn begin_gated(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
         if self.is_read_only {
             ensure_read(mode)?;

@@ -407,11 +407,7 @@ impl<E: Executor> RowTx for SqlTx<E> {
     }
 
     async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
-        match self.dialect {
-            // Its write units run one after the other.
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => self.executor.close_gate(max_wait).await,
-        }
+        self.executor.close_gate(max_wait).await
     }
 
     fn take_slowest_statements(&mut self) -> Vec<StatementTime> {

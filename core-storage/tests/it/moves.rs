@@ -248,6 +248,35 @@ async fn changes_between_two_passes_reach_the_target() {
     assert_eq!(digests(&cells).await, before);
 }
 
+/// Sets the status of a job of the moving platform.
+async fn set_status(cells: &CellRows, number: u32, status: &str) {
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    let of_job = Filter::eq("id", &*format!("{MOVING}-{number}"));
+    let set = [("status", Value::text(status))];
+    let changed = unit.update(table("jobs"), &of_job, &set).await;
+    assert_eq!(changed.unwrap(), 1);
+    unit.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unique_value_that_another_row_has_now_does_not_stop_a_move() {
+    let cells = filled(&memories(), 1).await;
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    // More than a page.
+    let jobs = (100..1_000).map(|number| row(table("jobs"), MOVING, number));
+    unit.insert_many(table("jobs"), jobs.collect())
+        .await
+        .unwrap();
+    unit.commit().await.unwrap();
+    set_status(&cells, 999, "RUNNING").await;
+    move_to(&cells, "b", &WITHOUT_SWITCH).await.unwrap_err();
+    set_status(&cells, 999, "QUEUED").await;
+    set_status(&cells, 100, "RUNNING").await;
+    let before = digests(&cells).await;
+    move_to(&cells, "b", &AT_ONCE).await.unwrap();
+    assert_eq!(digests(&cells).await, before);
+}
+
 #[tokio::test]
 async fn a_move_whose_process_died_at_any_call_can_be_continued() {
     let mut continued = 0;

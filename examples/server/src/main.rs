@@ -14,6 +14,7 @@ mod journal_writer;
 mod listeners;
 mod log;
 mod migrations;
+mod moves;
 mod plans;
 mod run;
 mod run_error;
@@ -82,6 +83,12 @@ fn main() -> ExitCode {
         Some(Command::Copy { from, to, resume }) => {
             exit_code(backup::copy(&config, [from, to], *resume).map(|()| true))
         }
+        Some(Command::MovePlatform {
+            platform,
+            to,
+            max_pause,
+            ..
+        }) => exit_code(moves::run(&config, platform, to.as_deref(), *max_pause).map(|()| true)),
         Some(Command::Doctor) => exit_code(doctor::run(&config)),
         Some(Command::VerifyArchive { file, keys }) => {
             exit_code(archive::run(file, keys).map(|()| true))

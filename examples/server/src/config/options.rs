@@ -89,6 +89,27 @@ pub(crate) enum Command {
         #[arg(long)]
         resume: bool,
     },
+    /// Moves a platform to another cell (`--cells`), and exits. Servers may be running: the platform stays in use, and its
+    /// changes wait for less than two seconds. A command that ended early is continued by running it again.
+    MovePlatform {
+        /// The id of the platform.
+        platform: String,
+        /// The name of the cell to move it to; `home` is the database of the server.
+        #[arg(long, value_name = "CELL", required_unless_present = "cancel")]
+        to: Option<String>,
+        /// The maximum time for which changes of the source cell wait, in milliseconds, before the switch. If the last changes
+        /// need longer, the command tries again [default: 1500].
+        #[arg(
+            long,
+            value_name = "MS",
+            default_value = "1500",
+            hide_default_value = true
+        )]
+        max_pause: u64,
+        /// Cancel a move that has not switched: remove what was copied.
+        #[arg(long, conflicts_with = "to")]
+        cancel: bool,
+    },
     /// Shows or runs the migrations of the database that have not run, and exits. Servers of the last release may be using
     /// a Postgres database. With SQLite, stop the server before `--apply`.
     #[command(group = ArgGroup::new("action").required(true))]

@@ -1,0 +1,46 @@
+"""The moves of platforms between the cells of a cluster."""
+
+import re
+import time
+
+from clients import Client, Refused
+
+# The attempts to end the last move, when there are no more faults.
+LAST_ATTEMPTS = 60
+# A command that needs longer has failed.
+COMMAND_TIMEOUT = 300
+
+
+class Mover(Client):
+    """Moves one platform after the other to a random cell. A move that a fault ends early is started again."""
+
+    def work(self):
+        if not self.cluster.cells or not self.history.platforms:
+            self.stop.wait(1)
+            return
+        platform = self.random.choice(sorted(self.history.platforms.values()))
+        target = self.random.choice(["home", *(cell.name for cell in self.cluster.cells)])
+        left = LAST_ATTEMPTS
+        while not self.move(platform, target):
+            self.history.count("interrupted moves")
+            left -= self.stop.is_set()
+            if left == 0:
+                raise Refused(f"the platform {platform} does not move to {target}")
+            time.sleep(1)
+        self.stop.wait(self.random.uniform(0, 3))
+
+    def move(self, platform, target):
+        """Runs the command. Returns whether the platform is in the cell."""
+        done = self.cluster.run(["move-platform", platform, "--to", target], COMMAND_TIMEOUT)
+        if done.returncode == 0:
+            pause = re.search(r"changes waited for (\d+) ms", done.stderr)
+            if pause:
+                self.history.count("moves")
+                self.history.pauses.append(int(pause[1]))
+            return True
+        if f"is in the cell {target} already" in done.stderr:
+            return True
+        problem = done.stderr.strip().splitlines()[-1:] or ["no output"]
+        self.history.count_error("move", re.sub("[0-9a-f-]{8,}", "..", problem[0])[:200])
+        return False
+
