@@ -13,10 +13,10 @@ from cluster import Cluster
 from deploys import Deployer
 from faults import inject
 from limits import Flooder
-from moves import Mover
+from moves import MOVERS, Mover
 
 CLIENTS = [
-    *[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, *[Deployer] * 3, *[Subscriber] * 6, Debtor, *[Flooder] * 2, Follower, Mover,
+    *[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, *[Deployer] * 3, *[Subscriber] * 6, Debtor, *[Flooder] * 2, Follower, *[Mover] * MOVERS,
 ]
 
 

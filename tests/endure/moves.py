@@ -1,7 +1,9 @@
 """The moves of platforms between the cells of a cluster."""
 
+import itertools
 import re
 import time
+import zlib
 
 from clients import Client, Refused
 
@@ -11,14 +13,26 @@ LAST_ATTEMPTS = 60
 COMMAND_TIMEOUT = 300
 
 
+# The number of clients that move platforms, each its own ones.
+MOVERS = 4
+
+
 class Mover(Client):
     """Moves one platform after the other to a random cell. A move that a fault ends early is started again."""
 
+    numbers = itertools.count()
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.number = next(self.numbers) % MOVERS
+
     def work(self):
-        if not self.cluster.cells or not self.history.platforms:
+        platforms = sorted(list(self.history.platforms.values()))
+        platforms = [platform for platform in platforms if zlib.crc32(platform.encode()) % MOVERS == self.number]
+        if not self.cluster.cells or not platforms:
             self.stop.wait(1)
             return
-        platform = self.random.choice(sorted(self.history.platforms.values()))
+        platform = self.random.choice(platforms)
         target = self.random.choice(["home", *(cell.name for cell in self.cluster.cells)])
         left = LAST_ATTEMPTS
         while not self.move(platform, target):

@@ -67,8 +67,8 @@ impl SuiteBuilder {
     /// Moves a platform to another cell, or continues such a move. Servers may be using the installation: the platform stays in
     /// use, and its changes wait for at most about two seconds. Every server must know both cells.
     ///
-    /// Only one process may move a platform at a time. If it ends early, start the move again, or [cancel](Self::cancel_move)
-    /// it.
+    /// If the process ends early, start the move again, or [cancel](Self::cancel_move) it. A second process for the same platform
+    /// takes over from the first one, which fails.
     ///
     /// # Errors
     /// [`MovePlatformError::Open`] if a setting is invalid, if there are no cells, or if a database cannot be opened;

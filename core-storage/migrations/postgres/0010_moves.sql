@@ -14,5 +14,6 @@ CREATE TABLE "cell_moves" (
 CREATE TABLE "cell_hidden_platforms" (
     "platform_id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "hidden_at" BIGINT NOT NULL,
+    "run" TEXT COLLATE "C" NOT NULL,
     "row_version" BIGINT NOT NULL
 );

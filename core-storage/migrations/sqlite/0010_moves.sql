@@ -19,5 +19,6 @@ CREATE TABLE "cell_moves" (
 CREATE TABLE "cell_hidden_platforms" (
     "platform_id" TEXT NOT NULL PRIMARY KEY,
     "hidden_at" INTEGER NOT NULL,
+    "run" TEXT NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;

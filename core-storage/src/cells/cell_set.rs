@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core_domain::kernel::Entropy;
 use core_domain::port::PoolState;
 use sha2::{Digest, Sha256};
+use tokio::sync::OwnedMutexGuard;
 
 use super::config::{CellConfig, HOME, HOME_NAME};
 use super::directory::Directory;
@@ -48,6 +49,14 @@ impl CellSet {
             claims: AtomicUsize::new(0),
             spreads_unknown: AtomicBool::new(false),
             configs,
+        }
+    }
+
+    /// Waits for the turn of a write unit, if a database has only one writer.
+    pub(super) async fn take_turn(&self) -> Option<OwnedMutexGuard<()>> {
+        match &self.turn {
+            Some(turn) => Some(Arc::clone(turn).lock_owned().await),
+            None => None,
         }
     }
 

@@ -67,7 +67,8 @@ async fn undo(cells: &CellSet, prepared: &[usize], id: &str) {
     }
 }
 
-fn new_id(cells: &CellSet) -> String {
+/// Returns a random name.
+pub(super) fn new_id(cells: &CellSet) -> String {
     let mut random = [0; 16];
     cells.entropy.fill(&mut random);
     random.iter().fold(String::new(), |mut id, byte| {

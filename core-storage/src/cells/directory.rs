@@ -103,7 +103,8 @@ impl Directory {
         self.known().entries.remove(platform);
     }
 
-    fn remembered(&self, platform: &str) -> Option<usize> {
+    /// Returns the cell of a platform, if it is remembered.
+    pub(super) fn remembered(&self, platform: &str) -> Option<usize> {
         let known = self.known();
         let is_usable = known.is_valid() && !known.is_moving(platform);
         let entry = known.entries.get(platform);
@@ -157,36 +158,20 @@ impl Directory {
         })
     }
 
-    /// Returns the cell of the platform; `None` if the directory does not contain it. Reads it in the given unit of the home
-    /// cell, if there is one: a unit that held a connection while it waits for another could block all others.
-    pub(super) async fn cell_of(
+    /// Reads the cell of the platform in a unit of the home cell; `None` if the directory does not contain it.
+    pub(super) async fn read(
         &self,
-        unit: Option<&mut dyn RowTx>,
-        home: &dyn RowStore,
+        home: &mut dyn RowTx,
         platform: &str,
     ) -> Result<Option<usize>, StoreError> {
-        if let Some(cell) = self.remembered(platform) {
-            return Ok(Some(cell));
-        }
         let mut name = None;
         let mut visit = |row: &dyn ReadRow| {
             name = row.read(1)?.as_text().map(str::to_owned);
             Ok(())
         };
-        let (table, all) = (&tables::PLATFORMS, Filter::all());
-        match unit {
-            Some(unit) => unit.get(table, platform, &all, &mut visit).await?,
-            None => {
-                let mut unit = home.begin(Mode::Auto).await?;
-                unit.get(table, platform, &all, &mut visit).await?;
-            }
-        }
-        let Some(name) = name else {
-            return Ok(None);
-        };
-        let cell = self.index_of(&name)?;
-        self.remember(platform, cell);
-        Ok(Some(cell))
+        home.get(&tables::PLATFORMS, platform, &Filter::all(), &mut visit)
+            .await?;
+        name.map(|name| self.index_of(&name)).transpose()
     }
 
     /// Returns the index of the cell with this name.

@@ -13,7 +13,7 @@ use super::tables::HIDDEN;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowTx, copies};
-use crate::table::{PLATFORM, Table};
+use crate::table::Table;
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -32,12 +32,10 @@ pub(super) async fn hidden_platforms(unit: &mut dyn RowTx) -> Result<Vec<String>
 }
 
 /// Returns a filter for the rows of the table that belong to none of the platforms; `None` if no row of the table names a
-/// platform. The leases of jobs name none, and are never in two cells.
+/// platform. The rows of jobs name none: see [`hidden_jobs`]. Leases are never in two cells.
 pub(super) fn rows_without(table: &Table, platforms: &[String]) -> Option<Filter> {
-    let (column, naming) = match place_of(table) {
-        Place::Named(column, naming) => (column, naming),
-        Place::OfJob(_) if table.column(PLATFORM).is_ok() => (PLATFORM, Naming::Id),
-        _ => return None,
+    let Place::Named(column, naming) = place_of(table) else {
+        return None;
     };
     let names = platforms.iter().flat_map(|platform| naming.names(platform));
     let differ = names.map(|name| Filter::ne(column, Value::text(&name)));
@@ -78,40 +76,74 @@ pub(super) fn is_of_job(table: &Table, row: &Row, jobs: &BTreeSet<Value>) -> boo
     }
 }
 
-/// Hides a platform in the cell of the unit, if it is not hidden yet.
-pub(super) async fn hide(unit: &mut dyn RowTx, platform: &str) -> Result<(), StoreError> {
-    let now = unit.now().await?.millis();
-    let row = vec![Value::text(platform), Value::Int(now), Value::Int(1)];
-    unit.insert_new(&HIDDEN, vec![row]).await?;
-    Ok(())
+/// One run of the command that moves a platform. Only the latest run changes rows: an earlier one, whose process stalled, fails.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run<'r> {
+    pub(super) platform: &'r str,
+    /// A random name.
+    pub(super) name: &'r str,
 }
 
-/// Ends the hiding of a platform in the cell of the unit.
-pub(super) async fn show(unit: &mut dyn RowTx, platform: &str) -> Result<(), StoreError> {
-    match unit
-        .delete(&HIDDEN, &Filter::eq(HIDDEN.key(), platform))
-        .await?
-    {
-        1 => Ok(()),
-        _ => Err(is_served(platform)),
+/// Hides the platform of a run in the cell of the unit. If it is hidden already, the run takes over from the one before.
+pub(super) async fn hide(unit: &mut dyn RowTx, run: Run<'_>) -> Result<(), StoreError> {
+    let now = unit.now().await?.millis();
+    let row = vec![
+        Value::text(run.platform),
+        Value::Int(now),
+        Value::text(run.name),
+        Value::Int(1),
+    ];
+    match unit.insert_new(&HIDDEN, vec![row]).await?.is_empty() {
+        true => take_over(unit, run).await,
+        false => Ok(()),
     }
 }
 
-/// Locks the row that hides a platform, so that the cell does not start to serve it before the unit has ended.
+/// Makes a run the latest one in the cell of the unit, where the platform is hidden.
 ///
 /// # Errors
 /// [`StoreError::Backend`] if the cell serves the platform.
-pub(super) async fn lock_hidden(unit: &mut dyn RowTx, platform: &str) -> Result<(), StoreError> {
-    let mut is_hidden = false;
-    let mut visit = |_: &dyn ReadRow| {
-        is_hidden = true;
+pub(super) async fn take_over(unit: &mut dyn RowTx, run: Run<'_>) -> Result<(), StoreError> {
+    let now = unit.now().await?.millis();
+    let of_platform = Filter::eq(HIDDEN.key(), run.platform);
+    let set = [
+        ("hidden_at", Value::Int(now)),
+        ("run", Value::text(run.name)),
+    ];
+    match unit.update(&HIDDEN, &of_platform, &set).await? {
+        1 => Ok(()),
+        _ => Err(has_other_run(run)),
+    }
+}
+
+/// Ends the hiding of a platform in the cell of the unit.
+///
+/// # Errors
+/// [`StoreError::Backend`] if another run has taken over.
+pub(super) async fn show(unit: &mut dyn RowTx, run: Run<'_>) -> Result<(), StoreError> {
+    let of_run = Filter::eq(HIDDEN.key(), run.platform).and(Filter::eq("run", run.name));
+    match unit.delete(&HIDDEN, &of_run).await? {
+        1 => Ok(()),
+        _ => Err(has_other_run(run)),
+    }
+}
+
+/// Locks the row that hides a platform, so that the cell does not start to serve it, and no other run takes over, before the
+/// unit has ended.
+///
+/// # Errors
+/// [`StoreError::Backend`] if the cell serves the platform, or if another run has taken over.
+pub(super) async fn lock_hidden(unit: &mut dyn RowTx, run: Run<'_>) -> Result<(), StoreError> {
+    let mut is_current = false;
+    let mut visit = |row: &dyn ReadRow| {
+        is_current = row.read(2)?.as_text() == Some(run.name);
         Ok(())
     };
-    unit.lock(&HIDDEN, &Value::text(platform), &mut visit)
-        .await?;
-    match is_hidden {
+    let key = Value::text(run.platform);
+    unit.lock(&HIDDEN, &key, &mut visit).await?;
+    match is_current {
         true => Ok(()),
-        false => Err(is_served(platform)),
+        false => Err(has_other_run(run)),
     }
 }
 
@@ -130,8 +162,9 @@ pub(super) async fn remove_old_rows(
     Ok(())
 }
 
-fn is_served(platform: &str) -> StoreError {
+fn has_other_run(run: Run<'_>) -> StoreError {
     StoreError::backend(format!(
-        "another process has ended the move of the platform {platform}"
+        "another process has taken over the move of the platform {}",
+        run.platform
     ))
 }

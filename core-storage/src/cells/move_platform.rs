@@ -21,10 +21,10 @@ use core_domain::provisioning::{Job, JobLease};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cell_set::CellSet;
-use super::commit::commit_together;
+use super::commit::{commit_together, new_id, wait_for_prepared};
 use super::config::HOME;
 use super::directory::VALIDITY;
-use super::hidden::{hide, remove_old_rows, show};
+use super::hidden::{Run, hide, remove_old_rows, show, take_over};
 use super::place::Naming;
 use super::rows::CellRows;
 use super::tables::{MOVES, PLATFORMS};
@@ -32,6 +32,7 @@ use super::transfer::{Transfer, remove_rows};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowTx, copies};
+use crate::table::VERSION;
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -44,19 +45,26 @@ const MAX_PASSES: u32 = 10;
 /// The maximum number of attempts to wait for the units in the target.
 const GATE_ATTEMPTS: u32 = 20;
 
-/// The pause between two attempts to switch.
+/// How long units that write to the target wait in such an attempt.
+const GATE_WAIT: Duration = Duration::from_millis(500);
+
+/// The shortest pause between two attempts; the longest is twice as long.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The number of attempts to wait for the end of a commit whose process died. Together they take longer than it takes until
+/// another process ends it.
+const COMMIT_ATTEMPTS: u32 = 6;
 
 /// How a platform is moved.
 #[derive(Clone, Copy, Debug)]
 pub struct MoveOptions {
-    /// The maximum time for which units that write to the source wait. An attempt that needs longer is undone and repeated.
-    /// The switch itself, in which all databases commit, follows it. Default: 1.5 s.
+    /// The maximum time for which units that write to the source wait, before the databases commit. An attempt that needs
+    /// longer is undone and repeated. Keep it below the time for which a statement waits for a lock. Default: 1.5 s.
     pub max_pause: Duration,
     /// The maximum number of attempts to switch. With 0, the rows are copied only. Default: 20.
     pub max_attempts: u32,
-    /// The time in which all processes notice a change, and units that began before it end. Default: 4 s. Only a test with a
-    /// single process can use less.
+    /// The time in which all processes notice a change, and units that began before it end. Default: 25 s, which is more than
+    /// the time-out of a statement. Less is for tests, whose units are short.
     pub settle_time: Duration,
 }
 
@@ -65,7 +73,7 @@ impl Default for MoveOptions {
         Self {
             max_pause: Duration::from_millis(1_500),
             max_attempts: 20,
-            settle_time: VALIDITY + Duration::from_secs(1),
+            settle_time: VALIDITY + Duration::from_secs(22),
         }
     }
 }
@@ -142,18 +150,13 @@ pub enum MoveError {
     Store(#[from] StoreError),
 }
 
-/// The state of a move when a process starts or continues it.
-struct Start {
-    source: usize,
-    is_switched: bool,
-}
-
 impl CellRows {
-    /// Moves a platform to another cell, or continues such a move. The platform stays in use. Only one process may do this for
-    /// a platform at a time.
+    /// Moves a platform to another cell, or continues such a move. The platform stays in use. A second run takes over from the
+    /// first one, which fails.
     ///
-    /// All rows are compared, in both cells, before and during the pause of writes. After the move, the cell that the platform
-    /// left has no rows of it.
+    /// All rows are compared in both cells before the pause of writes. In the pause, those that may have changed are compared,
+    /// and then the number of rows and the sum of their versions in each table that names platforms. After the move, the cell
+    /// that the platform left has no rows of it.
     ///
     /// # Errors
     /// See [`MoveError`].
@@ -167,12 +170,17 @@ impl CellRows {
         let cells = self.cells();
         let target = cells.directory.index_of(to);
         let target = target.map_err(|_| MoveError::UnknownCell(to.to_owned()))?;
-        let start = start(cells, platform, target).await?;
-        cells.directory.read_moves(cells.rows(HOME)).await?;
+        record(cells, platform, target).await?;
+        let name = new_id(cells);
+        let run = Run {
+            platform,
+            name: &name,
+        };
+        let claimed = claim(cells, run).await?;
         let moving = Moving {
             cells,
-            platform,
-            source: start.source,
+            run,
+            source: claimed.source,
             target,
             options,
         };
@@ -181,14 +189,17 @@ impl CellRows {
             pause: None,
             removed: 0,
         };
-        if !start.is_switched {
+        if !claimed.is_switched {
             let (tables, pause) = moving.copy_and_switch(on_progress).await?;
             report.tables = tables;
             report.pause = Some(pause);
             on_progress(MoveProgress::Switched { pause });
         }
         sleep(options.settle_time).await;
-        report.removed = remove_rows(cells, moving.source, platform).await?;
+        let mut unit = cells.rows(moving.source).begin(Mode::ReadCommitted).await?;
+        take_over(unit.as_mut(), run).await?;
+        unit.commit().await?;
+        report.removed = remove_rows(cells, moving.source, run).await?;
         end(cells, platform).await?;
         Ok(report)
     }
@@ -200,36 +211,30 @@ impl CellRows {
     /// See [`MoveError`].
     pub async fn cancel_move(&self, platform: &str) -> Result<u64, MoveError> {
         let cells = self.cells();
-        cells.directory.read_moves(cells.rows(HOME)).await?;
-        let moves = cells.directory.moves(cells.rows(HOME)).await?;
-        let found = moves.iter().find(|one| one.platform == platform);
-        let target = found.ok_or(MoveError::NotMoving)?.target;
-        if serving_cell(cells, platform).await? == Some(target) {
+        let name = new_id(cells);
+        let run = Run {
+            platform,
+            name: &name,
+        };
+        let Claim {
+            target,
+            is_switched,
+            ..
+        } = claim(cells, run).await?;
+        if is_switched {
             return Err(MoveError::Switched(cells.configs[target].name.clone()));
         }
-        let mut removed = 0;
+        let removed = remove_rows(cells, target, run).await?;
         let mut unit = cells.rows(target).begin(Mode::ReadCommitted).await?;
-        // The process may have ended before it hid the platform.
-        hide(unit.as_mut(), platform).await?;
-        unit.commit().await?;
-        removed += remove_rows(cells, target, platform).await?;
-        let mut unit = cells.rows(target).begin(Mode::ReadCommitted).await?;
-        show(unit.as_mut(), platform).await?;
+        show(unit.as_mut(), run).await?;
         unit.commit().await?;
         end(cells, platform).await?;
         Ok(removed)
     }
 }
 
-/// Returns the cell that serves the platform.
-async fn serving_cell(cells: &CellSet, platform: &str) -> Result<Option<usize>, StoreError> {
-    let mut unit = cells.rows(HOME).begin(Mode::Auto).await?;
-    let name = text_of(unit.as_mut(), platform).await?;
-    name.map(|name| cells.directory.index_of(&name)).transpose()
-}
-
 /// Returns the name of the cell that serves the platform.
-async fn text_of(home: &mut dyn RowTx, platform: &str) -> Result<Option<String>, StoreError> {
+async fn serving_cell(home: &mut dyn RowTx, platform: &str) -> Result<Option<String>, StoreError> {
     let mut name = None;
     let mut visit = |row: &dyn ReadRow| {
         name = row.read(1)?.as_text().map(str::to_owned);
@@ -240,48 +245,104 @@ async fn text_of(home: &mut dyn RowTx, platform: &str) -> Result<Option<String>,
     Ok(name)
 }
 
-/// Records the move at home, unless it is recorded already.
-async fn start(cells: &CellSet, platform: &str, target: usize) -> Result<Start, MoveError> {
+/// Records a move at home, unless it is recorded already.
+async fn record(cells: &CellSet, platform: &str, target: usize) -> Result<(), MoveError> {
+    let unknown = || MoveError::UnknownPlatform(platform.to_owned());
     if PlatformId::parse(platform).is_none() {
-        return Err(MoveError::UnknownPlatform(platform.to_owned()));
+        return Err(unknown());
     }
     let mut home = cells.rows(HOME).begin(Mode::Write).await?;
-    let name = text_of(home.as_mut(), platform).await?;
-    let name = name.ok_or_else(|| MoveError::UnknownPlatform(platform.to_owned()))?;
-    let serving = cells.directory.index_of(&name)?;
-    let with_key = Filter::eq(MOVES.key(), platform);
-    let recorded = copies(home.as_mut(), &Select::of(&MOVES).filter(with_key)).await?;
-    if let Some([_, source, to, ..]) = recorded.first().map(Vec::as_slice) {
-        let index = |value: &Value| {
-            cells
-                .directory
-                .index_of(value.as_text().unwrap_or_default())
-        };
-        let (source, to) = (index(source)?, index(to)?);
-        return match to == target {
-            true => Ok(Start {
-                source,
-                is_switched: serving == target,
-            }),
-            false => Err(MoveError::OtherMove(cells.configs[to].name.clone())),
+    let name = serving_cell(home.as_mut(), platform).await?;
+    let name = name.ok_or_else(unknown)?;
+    let target_name = &cells.configs[target].name;
+    let of_platform = Filter::eq(MOVES.key(), platform);
+    let recorded = copies(home.as_mut(), &Select::of(&MOVES).filter(of_platform)).await?;
+    if let Some([_, _, to, ..]) = recorded.first().map(Vec::as_slice) {
+        let to = to.as_text().unwrap_or_default();
+        return match to == target_name {
+            true => Ok(()),
+            false => Err(MoveError::OtherMove(to.to_owned())),
         };
     }
-    if serving == target {
+    if name == *target_name {
         return Err(MoveError::AlreadyThere(name));
     }
-    for cell in [serving, target] {
+    for cell in [cells.directory.index_of(&name)?, target] {
         ensure_gate(cells, cell)?;
     }
-    let names = [platform, &name, &cells.configs[target].name];
-    let mut row: Row = names.map(Value::text).into();
+    let mut row: Row = [platform, &name, target_name].map(Value::text).into();
     row.push(Value::Int(1));
     let recorded = home.insert(&MOVES, row).await;
     recorded.map_err(StoreError::conflict_as_retry)?;
     home.commit().await?;
-    Ok(Start {
-        source: serving,
-        is_switched: false,
+    Ok(())
+}
+
+/// Returns the cells of a recorded move: the one that the platform leaves, and the one that it moves to.
+async fn recorded_cells(cells: &CellSet, platform: &str) -> Result<(usize, usize), MoveError> {
+    cells.directory.read_moves(cells.rows(HOME)).await?;
+    let moves = cells.directory.moves(cells.rows(HOME)).await?;
+    let found = moves.iter().find(|one| one.platform == platform);
+    let found = found.ok_or(MoveError::NotMoving)?;
+    Ok((found.source, found.target))
+}
+
+/// A recorded move, of which a run is the latest one.
+struct Claim {
+    source: usize,
+    target: usize,
+    /// `true` if the target serves the platform.
+    is_switched: bool,
+}
+
+/// Makes a run the latest one of its move. Unless the target serves the platform, it is hidden there: an earlier run that still
+/// exists cannot switch any more.
+async fn claim(cells: &CellSet, run: Run<'_>) -> Result<Claim, MoveError> {
+    let (source, target) = recorded_cells(cells, run.platform).await?;
+    wait_for_commits(cells, &[source, target]).await?;
+    let _turn = cells.take_turn().await;
+    let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
+    let mut is_recorded = false;
+    let mut visit = |_: &dyn ReadRow| {
+        is_recorded = true;
+        Ok(())
+    };
+    // A switch changes this row.
+    let key = Value::text(run.platform);
+    home.lock(&MOVES, &key, &mut visit).await?;
+    if !is_recorded {
+        return Err(MoveError::NotMoving);
+    }
+    let name = serving_cell(home.as_mut(), run.platform).await?;
+    let is_switched = name.as_ref() == Some(&cells.configs[target].name);
+    if !is_switched && target == HOME {
+        hide(home.as_mut(), run).await?;
+    } else if !is_switched {
+        let mut unit = cells.rows(target).begin(Mode::ReadCommitted).await?;
+        hide(unit.as_mut(), run).await?;
+        unit.commit().await?;
+    }
+    home.commit().await?;
+    Ok(Claim {
+        source,
+        target,
+        is_switched,
     })
+}
+
+/// Waits for commits of earlier units that have not reached the cells, such as that of an earlier run.
+async fn wait_for_commits(cells: &CellSet, of: &[usize]) -> Result<(), StoreError> {
+    for cell in of {
+        let mut attempts = COMMIT_ATTEMPTS;
+        loop {
+            attempts -= 1;
+            match wait_for_prepared(cells, *cell).await {
+                Err(StoreError::Unavailable(_)) if attempts > 0 => {}
+                outcome => break outcome?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks that changes of a cell can be held back.
@@ -307,7 +368,7 @@ async fn end(cells: &CellSet, platform: &str) -> Result<(), StoreError> {
 /// A move in progress.
 struct Moving<'m> {
     cells: &'m Arc<CellSet>,
-    platform: &'m str,
+    run: Run<'m>,
     source: usize,
     target: usize,
     options: &'m MoveOptions,
@@ -321,10 +382,10 @@ impl Moving<'_> {
         &self,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
     ) -> Result<Switched, MoveError> {
-        self.hide_in_target().await?;
+        self.settle_target().await?;
         on_progress(MoveProgress::Announced);
         sleep(self.options.settle_time).await;
-        let mut transfer = Transfer::new(self.cells, self.platform, self.source, self.target);
+        let mut transfer = Transfer::new(self.cells, self.run, self.source, self.target);
         for _ in 0..MAX_PASSES {
             if self.copy(&mut transfer, on_progress).await? <= FEW_CHANGES {
                 break;
@@ -335,30 +396,36 @@ impl Moving<'_> {
                 return Ok(switched);
             }
             on_progress(MoveProgress::TooSlow);
-            sleep(RETRY_PAUSE).await;
+            self.pause().await;
             self.copy(&mut transfer, on_progress).await?;
         }
         Err(MoveError::TooSlow)
     }
 
-    /// Hides the platform in the target. Then waits until the units there that could not know it have ended.
-    async fn hide_in_target(&self) -> Result<(), MoveError> {
+    /// Sleeps before the next attempt. Two moves in opposite directions do not try again at the same time.
+    async fn pause(&self) {
+        let mut random = [0];
+        self.cells.entropy.fill(&mut random);
+        sleep(RETRY_PAUSE + RETRY_PAUSE * u32::from(random[0]) / 255).await;
+    }
+
+    /// Waits until the units that write to the target, and could not know that the platform is hidden there, have ended.
+    async fn settle_target(&self) -> Result<(), MoveError> {
         let cells = self.cells;
         let moves = cells.directory.moves(cells.rows(HOME)).await?;
         let moving: Vec<Value> = moves.iter().map(|one| Value::text(&one.platform)).collect();
         let rows = cells.rows(self.target);
         let mut unit = rows.begin(Mode::ReadCommitted).await?;
         remove_old_rows(unit.as_mut(), &moving).await?;
-        hide(unit.as_mut(), self.platform).await?;
         unit.commit().await?;
         for _ in 0..GATE_ATTEMPTS {
             let mut unit = rows.begin(Mode::ReadCommitted).await?;
-            match unit.close_gate(self.options.max_pause).await {
+            match unit.close_gate(GATE_WAIT).await {
                 Ok(()) => {
                     unit.rollback().await;
                     return Ok(());
                 }
-                Err(StoreError::Unavailable(_)) => sleep(RETRY_PAUSE).await,
+                Err(StoreError::Unavailable(_)) => self.pause().await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -384,10 +451,7 @@ impl Moving<'_> {
     /// long.
     async fn switch(&self, transfer: &mut Transfer<'_>) -> Result<Option<Switched>, StoreError> {
         let cells = self.cells;
-        let _turn = match &cells.turn {
-            Some(turn) => Some(Arc::clone(turn).lock_owned().await),
-            None => None,
-        };
+        let _turn = cells.take_turn().await;
         let started = Instant::now();
         let mut leaving = cells.rows(self.source).begin(Mode::ReadCommitted).await?;
         match leaving.close_gate(self.options.max_pause / 2).await {
@@ -404,9 +468,12 @@ impl Moving<'_> {
             leaving.rollback().await;
             return Ok(None);
         };
-        let tables = tables?;
+        let Some(tables) = tables? else {
+            leaving.rollback().await;
+            return Ok(None);
+        };
         self.commit(leaving).await?;
-        cells.directory.forget(self.platform);
+        cells.directory.forget(self.run.platform);
         Ok(Some((tables, started.elapsed())))
     }
 
@@ -414,28 +481,41 @@ impl Moving<'_> {
     async fn commit(&self, mut leaving: Box<dyn RowTx>) -> Result<(), StoreError> {
         let cells = self.cells;
         let mut arriving = cells.rows(self.target).begin(Mode::ReadCommitted).await?;
+        let mut home = match [self.source, self.target].contains(&HOME) {
+            true => None,
+            false => Some(cells.rows(HOME).begin(Mode::ReadCommitted).await?),
+        };
+        // At home first: there, another run waits for this one.
+        let of_home = match &mut home {
+            Some(home) => home.as_mut(),
+            None if self.source == HOME => leaving.as_mut(),
+            None => arriving.as_mut(),
+        };
+        self.change_directory(of_home).await?;
         self.move_leases(leaving.as_mut(), arriving.as_mut())
             .await?;
-        hide(leaving.as_mut(), self.platform).await?;
-        show(arriving.as_mut(), self.platform).await?;
-        let units = [(self.source, leaving), (self.target, arriving)];
-        let (mut home, others): (Vec<_>, Vec<_>) =
-            units.into_iter().partition(|(cell, _)| *cell == HOME);
-        let mut home = match home.pop() {
-            Some((_, unit)) => unit,
-            None => cells.rows(HOME).begin(Mode::ReadCommitted).await?,
+        hide(leaving.as_mut(), self.run).await?;
+        show(arriving.as_mut(), self.run).await?;
+        let (home, others) = match home {
+            Some(home) => (home, vec![(self.source, leaving), (self.target, arriving)]),
+            None if self.source == HOME => (leaving, vec![(self.target, arriving)]),
+            None => (arriving, vec![(self.source, leaving)]),
         };
-        self.change_directory(home.as_mut()).await?;
-        commit_together(Arc::clone(cells), home, others).await
+        // A command that is interrupted does not stop a commit half-way.
+        let together = tokio::spawn(commit_together(Arc::clone(cells), home, others));
+        together.await.map_err(StoreError::commit_unknown)?
     }
 
     async fn change_directory(&self, home: &mut dyn RowTx) -> Result<(), StoreError> {
         let name = |cell: usize| self.cells.configs[cell].name.as_str();
-        let entry = Filter::eq(PLATFORMS.key(), self.platform);
+        let entry = Filter::eq(PLATFORMS.key(), self.run.platform);
         let entry = entry.and(Filter::eq("cell", name(self.source)));
         let set = [("cell", Value::text(name(self.target)))];
+        let of_platform = Filter::eq(MOVES.key(), self.run.platform);
+        let switched = [(VERSION, Value::Int(2))];
+        let recorded = home.update(&MOVES, &of_platform, &switched).await?;
         match home.update(&PLATFORMS, &entry, &set).await? {
-            1 => Ok(()),
+            1 if recorded == 1 => Ok(()),
             _ => Err(StoreError::backend(
                 "another process has changed the cell of the platform",
             )),
@@ -451,7 +531,7 @@ impl Moving<'_> {
         let (leases, jobs) = (JobLease::TABLE, Job::TABLE);
         let mut rows = copies(leaving, &Select::of(leases)).await?;
         let keys: Vec<Value> = rows.iter().filter_map(|row| row.first().cloned()).collect();
-        let lanes = Naming::Lane.names(self.platform);
+        let lanes = Naming::Lane.names(self.run.platform);
         let lanes = lanes.iter().map(|lane| Value::text(lane)).collect();
         let of_platform = Filter::In(jobs.key(), keys).and(Filter::In("lane", lanes));
         let found = copies(leaving, &Select::of(jobs).filter(of_platform)).await?;

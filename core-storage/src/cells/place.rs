@@ -68,12 +68,14 @@ impl Naming {
 pub(super) fn place_of(table: &Table) -> Place {
     match table.name {
         "platforms" => Place::Named("id", Naming::Id),
-        "audit_entries" | "unsealed_audit_entries" | "webhooks" | "webhook_deliveries" => {
-            Place::Named(PLATFORM, Naming::Id)
-        }
+        "audit_entries"
+        | "unsealed_audit_entries"
+        | "webhooks"
+        | "webhook_deliveries"
+        | "dlq_entries" => Place::Named(PLATFORM, Naming::Id),
         "audit_seals" | "audit_heads" | "audit_checkpoints" => Place::Named("chain", Naming::Chain),
         "jobs" | "job_lanes" => Place::Named("lane", Naming::Lane),
-        "job_events" | "job_leases" | "dlq_entries" => Place::OfJob("job_id"),
+        "job_events" | "job_leases" => Place::OfJob("job_id"),
         "audit_archives" => Place::Everywhere,
         "outbox_messages" => Place::Any,
         // Found by their secret, before their platform is known.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
@@ -21,6 +22,9 @@ use crate::value::{ReadRow, Row, Value};
 
 /// Maximum number of platforms of a query whose cells are looked up. A query with more goes to all cells.
 const MAX_LOOKED_UP: usize = 16;
+
+/// The maximum age of a unit from which entries of the directory are remembered. A platform may have moved since it was opened.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// A unit of work over several cells. It opens a unit in a cell when it first needs it.
 pub(super) struct CellUnit {
@@ -47,14 +51,16 @@ pub(super) struct OpenUnit {
     pub(super) has_changes: bool,
     /// The platforms that are hidden in this cell, if the unit writes.
     pub(super) hidden: Vec<String>,
+    opened_at: Instant,
 }
 
 impl OpenUnit {
-    const fn of(tx: Box<dyn RowTx>) -> Self {
+    fn of(tx: Box<dyn RowTx>) -> Self {
         Self {
             tx,
             has_changes: false,
             hidden: Vec::new(),
+            opened_at: Instant::now(),
         }
     }
 
@@ -123,12 +129,18 @@ impl CellUnit {
         }
         let mut unit = OpenUnit::of(rows.begin_gated(self.mode).await?);
         unit.hidden = hidden_platforms(unit.tx.as_mut()).await?;
-        let looked_up = self.looked_up.iter();
-        let mut moved = looked_up.filter(|(platform, of)| **of == cell && unit.hides(platform));
-        match moved.next() {
-            Some((platform, _)) => Err(self.has_moved(platform)),
-            None => Ok(unit),
+        for platform in &unit.hidden {
+            // A platform moved after this unit saw one of its cells, and before it saw the other.
+            let is_hidden_twice = self.units.iter().flatten().any(|open| open.hides(platform));
+            let serving = match is_hidden_twice {
+                true => self.cell_of_platform(platform).await?,
+                false => self.looked_up.get(platform).copied().unwrap_or(usize::MAX),
+            };
+            if serving == cell {
+                return Err(self.has_moved(platform));
+            }
         }
+        Ok(unit)
     }
 
     /// Returns the error of a write unit for a platform whose cell changed. The unit is run again.
@@ -150,6 +162,10 @@ impl CellUnit {
             }
         };
         let mut hidden = Vec::new();
+        if !moves.is_empty() {
+            // So that the directory is read in the state of home that the unit sees.
+            self.parts(HOME).await?;
+        }
         for one in moves.iter() {
             let is_concerned = [one.source, one.target].contains(&cell);
             if is_concerned && self.cell_of_platform(&one.platform).await? != cell {
@@ -207,37 +223,56 @@ impl CellUnit {
 
     /// Returns the cell of a platform. A platform that is not in the directory does not exist, or only at home.
     pub(super) async fn cell_of_platform(&mut self, platform: &str) -> Result<usize, StoreError> {
-        if let Some(cell) = self.looked_up.get(platform) {
-            return Ok(*cell);
+        let known = self.known_cell_of(platform).await?;
+        Ok(known.unwrap_or_else(|| self.cells.cell_of_unknown(platform)))
+    }
+
+    /// Returns the cell of a platform; `None` if it is not in the directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if the platform has moved since this unit saw the cell.
+    async fn known_cell_of(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
+        let known = [&self.looked_up, &self.created].map(|cells| cells.get(platform).copied());
+        if let [Some(cell), _] | [_, Some(cell)] = known {
+            return Ok(Some(cell));
         }
-        let known = self.directory_entry(platform).await?;
-        let cell = known.unwrap_or_else(|| self.cells.cell_of_unknown(platform));
+        let Some(cell) = self.directory_entry(platform).await? else {
+            return Ok(None);
+        };
         let unit = self.units[cell].as_ref();
         if unit.is_some_and(|unit| unit.hides(platform)) {
             return Err(self.has_moved(platform));
         }
         self.looked_up.insert(platform.to_owned(), cell);
-        Ok(cell)
+        Ok(Some(cell))
     }
 
-    pub(super) async fn directory_entry(
-        &mut self,
-        platform: &str,
-    ) -> Result<Option<usize>, StoreError> {
-        if let Some(cell) = self.created.get(platform) {
-            return Ok(Some(*cell));
-        }
+    async fn directory_entry(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
         let cells = Arc::clone(&self.cells);
-        let home = self.units[HOME].as_mut().map(|unit| &mut *unit.tx as _);
-        cells
-            .directory
-            .cell_of(home, cells.rows(HOME), platform)
-            .await
+        let directory = &cells.directory;
+        if let Some(cell) = directory.remembered(platform) {
+            return Ok(Some(cell));
+        }
+        // A unit that held a connection while it waits for another could block all others, so an open one is used.
+        let (cell, is_recent) = match &mut self.units[HOME] {
+            Some(home) => {
+                let is_recent = !self.is_stale && home.opened_at.elapsed() < MAX_AGE;
+                (directory.read(home.tx.as_mut(), platform).await?, is_recent)
+            }
+            None => {
+                let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+                (directory.read(home.as_mut(), platform).await?, true)
+            }
+        };
+        if let Some(cell) = cell.filter(|_| is_recent) {
+            directory.remember(platform, cell);
+        }
+        Ok(cell)
     }
 
     /// Returns the cell of a platform. If it is new, assigns it to one.
     pub(super) async fn cell_of_created(&mut self, platform: &str) -> Result<usize, StoreError> {
-        if let Some(cell) = self.directory_entry(platform).await? {
+        if let Some(cell) = self.known_cell_of(platform).await? {
             return Ok(cell);
         }
         let cell = self.cells.cell_for_new(platform);

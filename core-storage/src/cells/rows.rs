@@ -117,13 +117,19 @@ impl CellRows {
 impl RowStore for CellRows {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
         let mut unit = self.unit(mode);
-        if let (Some(turn), Mode::Write | Mode::ReadCommitted) = (&self.cells.turn, mode) {
-            unit.turn = Some(Arc::clone(turn).lock_owned().await);
+        if matches!(mode, Mode::Write | Mode::ReadCommitted) {
+            unit.turn = self.cells.take_turn().await;
         }
         Ok(CheckedTx::wrap(Box::new(unit), mode))
     }
 
     async fn begin_stale(&self) -> Option<Box<dyn RowTx>> {
+        let home = self.cells.rows(HOME);
+        let moves = self.cells.directory.moves(home).await.ok()?;
+        if !moves.is_empty() {
+            // A replica of a cell could lack a platform that has just moved there.
+            return None;
+        }
         let mut unit = self.unit(Mode::Read);
         unit.is_stale = true;
         unit.adopt(HOME, self.cells.configs[HOME].rows.begin_stale().await?);

@@ -73,6 +73,8 @@ pub(crate) static HIDDEN: Table = table(
     &[
         column("platform_id", Type::Text),
         column("hidden_at", Type::Int),
+        // The random name of the run of the command that moves the platform, or has moved it last.
+        column("run", Type::Text),
         column(VERSION, Type::Int),
     ],
     &[],

@@ -1,15 +1,18 @@
 //! The copy of a platform's rows from one cell to another.
 //!
 //! A pass compares all rows of the platform in both cells and writes the differences. The first passes run while the platform
-//! is in use. They record the number of rows and the sum of their versions for each part of a table. The last pass runs while
-//! nothing changes. It compares only the parts whose sums differ, and the end of each table, where new rows are.
+//! is in use. They record the number of rows and the sum of their versions for each part of a large table. The last pass runs
+//! while nothing changes. It compares small tables, the parts of large ones whose sums differ, and the end of each table, where
+//! new rows are.
+
+use std::collections::BTreeSet;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_domain::provisioning::{Job, JobLease};
 
 use super::cell_set::CellSet;
-use super::hidden::lock_hidden;
+use super::hidden::{Run, lock_hidden};
 use super::place::{Place, place_of};
 use crate::copy::{Changes, KeyRange, Scope, next_position, read_page, read_range};
 use crate::filter::Filter;
@@ -83,12 +86,19 @@ impl VersionSum {
     }
 }
 
-/// A part of a table that was equal in both cells.
+/// A table with rows of the platform, as a pass left it: equal in both cells.
+struct CopiedTable {
+    /// The rows of the platform.
+    scope: Scope,
+    sum: VersionSum,
+    /// The ranges of keys of these rows. New rows are in the last one.
+    parts: Vec<Part>,
+}
+
+/// A range of keys of a table.
 struct Part {
     scope: Scope,
     sum: VersionSum,
-    /// `true` if new rows of the table are in this part.
-    is_open: bool,
 }
 
 /// What a pass has done.
@@ -102,26 +112,30 @@ pub(super) struct Pass {
 
 /// The copy of one platform.
 pub(super) struct Transfer<'c> {
-    pub(super) cells: &'c CellSet,
-    pub(super) platform: &'c str,
-    pub(super) source: usize,
-    pub(super) target: usize,
-    parts: Vec<Part>,
+    cells: &'c CellSet,
+    run: Run<'c>,
+    source: usize,
+    target: usize,
+    tables: Vec<CopiedTable>,
+    /// `true` if the rows of all jobs have been compared. From then on, only those of changed jobs are: they change with
+    /// their job.
+    has_all_jobs: bool,
 }
 
 impl<'c> Transfer<'c> {
     pub(super) const fn new(
         cells: &'c CellSet,
-        platform: &'c str,
+        run: Run<'c>,
         source: usize,
         target: usize,
     ) -> Self {
         Self {
             cells,
-            platform,
+            run,
             source,
             target,
-            parts: Vec::new(),
+            tables: Vec::new(),
+            has_all_jobs: false,
         }
     }
 
@@ -130,163 +144,197 @@ impl<'c> Transfer<'c> {
         &mut self,
         on_table: &mut (dyn FnMut(&'static str, u64) + Send),
     ) -> Result<Pass, StoreError> {
-        self.parts.clear();
+        self.tables.clear();
         let mut pass = Pass::default();
-        for scope in scopes(self.platform) {
-            let mut reading = self.read(self.source).await?;
-            let mut after = None;
-            loop {
-                let mut part = Part {
-                    scope: scope.clone(),
-                    sum: VersionSum::default(),
-                    is_open: true,
-                };
-                if let Some(after) = &after {
-                    let behind = Filter::gt(scope.table.key(), Value::clone(after));
-                    part.scope.filter = part.scope.filter.and(behind);
-                }
-                let next = self
-                    .copy_part(reading.as_mut(), &mut part, PART_PAGES, &mut pass)
-                    .await?;
-                if let Some(last) = &next {
-                    let up_to = Filter::le(scope.table.key(), last.clone());
-                    part.scope.filter = part.scope.filter.and(up_to);
-                    part.is_open = false;
-                }
-                self.parts.push(part);
-                on_table(scope.table.name, pass.rows);
-                match next {
-                    Some(next) => after = Some(next),
-                    None => break,
-                }
-            }
-            reading.rollback().await;
+        for scope in scopes(self.run.platform) {
+            let name = scope.table.name;
+            let copied = self.copy_table(scope, &mut pass).await?;
+            self.tables.push(copied);
+            on_table(name, pass.rows);
         }
+        self.has_all_jobs = true;
         Ok(pass)
+    }
+
+    async fn copy_table(&self, scope: Scope, pass: &mut Pass) -> Result<CopiedTable, StoreError> {
+        let key = scope.table.key();
+        let mut reading = self.read(self.source).await?;
+        let mut copied = CopiedTable {
+            scope,
+            sum: VersionSum::default(),
+            parts: Vec::new(),
+        };
+        let mut after: Option<Value> = None;
+        loop {
+            let behind = after.take().map(|after| Filter::gt(key, after));
+            let mut part = copied.scope.clone();
+            part.filter = part.filter.and(behind.unwrap_or_else(Filter::all));
+            let (sum, next) = self
+                .copy_part(reading.as_mut(), &part, PART_PAGES, pass)
+                .await?;
+            let up_to = next.clone().map(|last| Filter::le(key, last));
+            part.filter = part.filter.and(up_to.unwrap_or_else(Filter::all));
+            copied.sum = copied.sum.plus(sum);
+            copied.parts.push(Part { scope: part, sum });
+            match next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        reading.rollback().await;
+        Ok(copied)
     }
 
     /// Makes the rows that may have changed since the last pass equal. Nothing changes in the source meanwhile.
     pub(super) async fn copy_changes(&mut self) -> Result<Pass, StoreError> {
         let mut reading = self.read(self.source).await?;
         let mut pass = Pass::default();
-        for mut part in std::mem::take(&mut self.parts) {
-            let is_settled =
-                !part.is_open && VersionSum::read(reading.as_mut(), &part.scope).await? == part.sum;
-            if !is_settled {
-                self.copy_part(reading.as_mut(), &mut part, usize::MAX, &mut pass)
-                    .await?;
-            }
+        let tables = std::mem::take(&mut self.tables);
+        for table in &tables {
+            self.copy_changes_of(reading.as_mut(), table, &mut pass)
+                .await?;
         }
         reading.rollback().await;
         Ok(pass)
     }
 
-    /// Compares the numbers of rows and the sums of versions of all tables. Returns the number of rows of each table.
-    ///
-    /// # Errors
-    /// [`StoreError::Backend`] if they differ.
-    pub(super) async fn verify(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
-        let mut source = self.read(self.source).await?;
-        let mut target = self.read(self.target).await?;
-        let mut tables = Vec::new();
-        for scope in scopes(self.platform) {
-            let left = VersionSum::read(source.as_mut(), &scope).await?;
-            let right = VersionSum::read(target.as_mut(), &scope).await?;
-            if left != right {
-                let name = scope.table.name;
-                return Err(StoreError::backend(format!(
-                    "the copy of the table {name} differs from its source"
-                )));
+    async fn copy_changes_of(
+        &self,
+        reading: &mut dyn RowTx,
+        table: &CopiedTable,
+        pass: &mut Pass,
+    ) -> Result<(), StoreError> {
+        let Some((last, closed)) = table.parts.split_last() else {
+            return Ok(());
+        };
+        // Rows of an append-only table do not change, and the count shows whether one was added elsewhere.
+        let may_change = !closed.is_empty() && !table.scope.table.append_only;
+        if may_change {
+            if VersionSum::read(reading, &table.scope).await? == table.sum {
+                return Ok(());
             }
-            tables.push((scope.table.name, left.rows));
+            for part in closed {
+                if VersionSum::read(reading, &part.scope).await? != part.sum {
+                    self.copy_part(reading, &part.scope, usize::MAX, pass)
+                        .await?;
+                }
+            }
         }
-        source.rollback().await;
-        target.rollback().await;
-        Ok(tables)
+        self.copy_part(reading, &last.scope, usize::MAX, pass)
+            .await?;
+        Ok(())
+    }
+
+    /// Compares the numbers of rows and the sums of versions of the tables that name platforms. Returns the number of rows of
+    /// each table; `None` if a table differs.
+    pub(super) async fn verify(&self) -> Result<Option<Vec<(&'static str, u64)>>, StoreError> {
+        let (source, target) = tokio::join!(self.sums(self.source), self.sums(self.target));
+        let (source, target) = (source?, target?);
+        let counts = source.iter().map(|(table, sum)| (*table, sum.rows));
+        Ok((source == target).then(|| counts.collect()))
+    }
+
+    async fn sums(&self, cell: usize) -> Result<Vec<(&'static str, VersionSum)>, StoreError> {
+        let mut unit = self.read(cell).await?;
+        let mut sums = Vec::new();
+        for scope in scopes(self.run.platform) {
+            let sum = match scope.table.append_only {
+                true => VersionSum {
+                    rows: unit.count(scope.table, &scope.filter).await?,
+                    versions: 0,
+                },
+                false => VersionSum::read(unit.as_mut(), &scope).await?,
+            };
+            sums.push((scope.table.name, sum));
+        }
+        unit.rollback().await;
+        Ok(sums)
     }
 
     async fn read(&self, cell: usize) -> Result<Box<dyn RowTx>, StoreError> {
         self.cells.rows(cell).begin(Mode::Read).await
     }
 
-    /// Makes up to a number of pages of a part equal. Returns the last key, if there may be more rows.
+    /// Makes up to a number of pages of a part equal. Returns the sum of their rows, and the last key if there may be more
+    /// rows.
     async fn copy_part(
-        &mut self,
+        &self,
         reading: &mut dyn RowTx,
-        part: &mut Part,
+        scope: &Scope,
         max_pages: usize,
         pass: &mut Pass,
-    ) -> Result<Option<Value>, StoreError> {
-        let scope = part.scope.clone();
-        let mut after = None;
+    ) -> Result<(VersionSum, Option<Value>), StoreError> {
+        let (mut sum, mut after) = (VersionSum::default(), None);
         for _ in 0..max_pages {
-            let page = read_page(reading, &scope, after.clone(), None).await?;
+            let page = read_page(reading, scope, after.clone(), None).await?;
             let next = next_position(&page);
-            let sum = VersionSum::of(&page);
-            part.sum = part.sum.plus(sum);
-            pass.rows += sum.rows;
-            let jobs = jobs_of(&scope, &page);
+            let of_page = VersionSum::of(&page);
+            sum = sum.plus(of_page);
+            pass.rows += of_page.rows;
             let range = KeyRange {
                 after: after.take(),
                 last: next.as_ref(),
             };
-            pass.changed += match self.equalize(&scope, &range, page.clone()).await {
+            let all = keys(&page);
+            let changed = match self.equalize(scope, &range, page.clone()).await {
                 Err(StoreError::Conflict { .. }) => {
                     // A value moved from a row of a later page to one of this page.
                     self.delete_differences(reading, scope.table).await?;
-                    self.equalize(&scope, &range, page).await?
+                    self.equalize(scope, &range, page).await?
                 }
                 outcome => outcome?,
             };
-            if !jobs.is_empty() {
+            pass.changed += changed.len() as u64;
+            if scope.table.name == Job::TABLE.name {
+                let jobs = if self.has_all_jobs { changed } else { all };
                 self.copy_rows_of_jobs(reading, &jobs, pass).await?;
             }
             match next {
                 Some(next) => after = Some(next),
-                None => return Ok(None),
+                None => return Ok((sum, None)),
             }
         }
-        Ok(after)
+        Ok((sum, after))
     }
 
     /// Makes the rows of jobs equal in the tables that name jobs.
     async fn copy_rows_of_jobs(
-        &mut self,
+        &self,
         reading: &mut dyn RowTx,
         jobs: &[Value],
         pass: &mut Pass,
     ) -> Result<(), StoreError> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
         let all = || KeyRange {
             after: None,
             last: None,
         };
         for scope in scopes_of_jobs(jobs) {
             let rows = read_range(reading, &scope, &all()).await?;
-            let sum = VersionSum::of(&rows);
-            pass.rows += sum.rows;
-            pass.changed += self.equalize(&scope, &all(), rows).await?;
-            self.parts.push(Part {
-                scope,
-                sum,
-                is_open: false,
-            });
+            pass.rows += rows.len() as u64;
+            pass.changed += self.equalize(&scope, &all(), rows).await?.len() as u64;
         }
         Ok(())
     }
 
-    /// Makes the rows of a range of keys in the target equal to those of the source. Returns the number of differences.
+    /// Makes the rows of a range of keys in the target equal to those of the source. Returns the keys of those that differed.
     async fn equalize(
         &self,
         scope: &Scope,
         range: &KeyRange<'_>,
         source: Vec<Row>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Vec<Value>, StoreError> {
         let changes = self.differences(scope, range, source).await?;
-        let count = changes.delete.len().max(changes.insert.len()) as u64;
-        if count > 0 {
+        let mut changed = keys(&changes.insert);
+        let written: BTreeSet<Value> = changed.iter().cloned().collect();
+        let gone = changes.delete.iter().filter(|key| !written.contains(key));
+        changed.extend(gone.cloned());
+        if !changed.is_empty() {
             self.write(scope.table, changes).await?;
         }
-        Ok(count)
+        Ok(changed)
     }
 
     /// Deletes all rows of the platform in a table of the target that differ from those of the source.
@@ -295,7 +343,7 @@ impl<'c> Transfer<'c> {
         reading: &mut dyn RowTx,
         table: &'static Table,
     ) -> Result<(), StoreError> {
-        let scopes = scopes(self.platform).into_iter();
+        let scopes = scopes(self.run.platform).into_iter();
         for scope in scopes.filter(|scope| scope.table.name == table.name) {
             let mut after = None;
             loop {
@@ -336,7 +384,7 @@ impl<'c> Transfer<'c> {
         let rows = self.cells.rows(self.target);
         let mut unit = rows.begin(Mode::ReadCommitted).await?;
         // After the switch, no other process overwrites what the target serves.
-        lock_hidden(unit.as_mut(), self.platform).await?;
+        lock_hidden(unit.as_mut(), self.run).await?;
         delete_rows(unit.as_mut(), table, delete, &insert).await?;
         if !insert.is_empty() {
             unit.insert_many(table, insert).await?;
@@ -345,11 +393,8 @@ impl<'c> Transfer<'c> {
     }
 }
 
-/// Returns the keys of the rows, if they are jobs.
-fn jobs_of(scope: &Scope, rows: &[Row]) -> Vec<Value> {
-    if scope.table.name != Job::TABLE.name {
-        return Vec::new();
-    }
+/// Returns the keys of the rows.
+fn keys(rows: &[Row]) -> Vec<Value> {
     rows.iter().filter_map(|row| row.first().cloned()).collect()
 }
 
@@ -382,25 +427,22 @@ async fn delete_rows(
 pub(super) async fn remove_rows(
     cells: &CellSet,
     cell: usize,
-    platform: &str,
+    run: Run<'_>,
 ) -> Result<u64, StoreError> {
     let rows = cells.rows(cell);
     let mut removed = 0;
-    for scope in scopes(platform) {
+    for scope in scopes(run.platform) {
         loop {
             let mut reading = rows.begin(Mode::Read).await?;
             let page = read_page(reading.as_mut(), &scope, None, None).await?;
             reading.rollback().await;
-            let keys: Vec<Value> = page
-                .into_iter()
-                .filter_map(|row| row.into_iter().next())
-                .collect();
+            let keys = keys(&page);
             if keys.is_empty() {
                 break;
             }
             removed += keys.len() as u64;
             let mut unit = rows.begin(Mode::ReadCommitted).await?;
-            lock_hidden(unit.as_mut(), platform).await?;
+            lock_hidden(unit.as_mut(), run).await?;
             delete_rows(unit.as_mut(), scope.table, keys, &[]).await?;
             unit.commit().await?;
         }

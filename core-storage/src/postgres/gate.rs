@@ -20,7 +20,8 @@ pub(super) fn pass() -> String {
 
 /// Returns the statements of a unit that closes the gate. Units that only read the table do not wait.
 pub(super) fn close(max_wait: Duration) -> String {
-    let millis = max_wait.as_millis();
+    // With 0, the server would wait without a limit.
+    let millis = max_wait.as_millis().max(1);
     format!("SET LOCAL lock_timeout = {millis}; {}", lock("EXCLUSIVE"))
 }
 

@@ -318,6 +318,35 @@ async fn a_move_whose_process_died_at_any_call_can_be_continued() {
     assert!(continued > 10, "only {continued} moves were continued");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_moves_and_a_cancellation_at_the_same_time_lose_nothing() {
+    for _ in 0..20 {
+        let cells = filled(&memories(), 4).await;
+        let before = digests(&cells).await;
+        let moves = [0; 2].map(|_| {
+            let cells = cells.clone();
+            tokio::spawn(async move { move_to(&cells, "b", &AT_ONCE).await.is_ok() })
+        });
+        let cancelling = cells.clone();
+        let cancelled = tokio::spawn(async move { cancelling.cancel_move(MOVING).await.is_ok() });
+        for ended in moves {
+            ended.await.unwrap();
+        }
+        cancelled.await.unwrap();
+        assert_eq!(digests(&cells).await, before);
+        // Whatever is left of them can be ended.
+        match move_to(&cells, "b", &AT_ONCE).await {
+            Ok(_) | Err(MoveError::AlreadyThere(_)) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        assert_eq!(digests(&cells).await, before);
+        set_status(&cells, 1, "DONE").await;
+        let changed = digests(&cells).await;
+        move_to(&cells, "a", &AT_ONCE).await.unwrap();
+        assert_eq!(digests(&cells).await, changed);
+    }
+}
+
 /// Adds 1 to the version of the platform and appends an entry to its log. Returns the new version.
 async fn write(cells: &CellRows, mode: Mode, number: u32) -> Result<i64, StoreError> {
     let platforms = table("platforms");
@@ -389,7 +418,11 @@ async fn no_change_is_lost_or_hidden_while_a_platform_moves() {
         reads
     };
     let moves = async {
-        let options = MoveOptions::default();
+        let options = MoveOptions {
+            // Units of this test are short.
+            settle_time: Duration::from_secs(4),
+            ..MoveOptions::default()
+        };
         let mut pauses = Vec::new();
         let mut watch = |progress| {
             if let MoveProgress::Switched { pause } = progress {

@@ -42,6 +42,7 @@ pub(crate) fn run(
         max_pause: Duration::from_millis(max_pause),
         ..MoveOptions::default()
     };
+    let mut show = show;
     let moved = builder.move_platform(platform, to, &options, &mut show);
     print(&runtime.block_on(moved)?);
     Ok(())

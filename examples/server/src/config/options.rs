@@ -90,20 +90,21 @@ pub(crate) enum Command {
         resume: bool,
     },
     /// Moves a platform to another cell (`--cells`), and exits. Servers may be running: the platform stays in use, and its
-    /// changes wait for less than two seconds. A command that ended early is continued by running it again.
+    /// changes wait for less than two seconds. It takes about a minute longer than the copy. If it ends early, run it again.
     MovePlatform {
         /// The id of the platform.
         platform: String,
         /// The name of the cell to move it to; `home` is the database of the server.
         #[arg(long, value_name = "CELL", required_unless_present = "cancel")]
         to: Option<String>,
-        /// The maximum time for which changes of the source cell wait, in milliseconds, before the switch. If the last changes
-        /// need longer, the command tries again [default: 1500].
+        /// The maximum time for which changes of the old cell wait before the switch, in milliseconds: 100 to 4000. If the last
+        /// changes need longer, the command tries again [default: 1500].
         #[arg(
             long,
             value_name = "MS",
             default_value = "1500",
-            hide_default_value = true
+            hide_default_value = true,
+            value_parser = clap::value_parser!(u64).range(100..=4_000)
         )]
         max_pause: u64,
         /// Cancel a move that has not switched: remove what was copied.
