@@ -166,7 +166,10 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
     );
     assert!(count > 20, "only {count} changes");
     let stored = format!("SELECT count(*) FROM platforms WHERE id = '{platform}'");
-    let entries = format!("SELECT count(*) FROM audit_entries WHERE platform_id = '{platform}'");
+    let entries = format!(
+        "SELECT (SELECT count(*) FROM audit_entries WHERE platform_id = '{platform}') \
+         + (SELECT count(*) FROM unsealed_audit_entries WHERE platform_id = '{platform}')"
+    );
     assert_eq!(count_in(&databases, &stored).await, [0, 0, 1]);
     let [home, a, b] = count_in(&databases, &entries).await;
     assert!(

@@ -2,13 +2,7 @@
 
 use core_domain::kernel::Secret;
 use core_http::gateway::ConfigError;
-use core_storage::cells::{CellRows, HOME_NAME, check_names};
-pub use core_storage::cells::{MoveError, MoveOptions, MoveProgress, MoveReport};
-
-use crate::assemble::open_options;
-use crate::open::{Access, cell_rows};
-use crate::secret::InstallationSecret;
-use crate::{SuiteBuilder, SuiteError};
+use core_storage::cells::{HOME_NAME, check_names};
 
 /// The cells of an installation. Every process has the same ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,63 +42,5 @@ impl Cells {
             setting: "cells",
             problem: error.to_string(),
         })
-    }
-}
-
-/// The reason why a platform was not moved.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MovePlatformError {
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Open(#[from] SuiteError),
-    /// The move did not take place, or has not ended.
-    #[error(transparent)]
-    Move(#[from] MoveError),
-}
-
-impl SuiteBuilder {
-    /// Moves a platform to another cell, or continues such a move. Servers may be using the installation: the platform stays in
-    /// use, and its changes wait for at most about two seconds. Every server must know both cells.
-    ///
-    /// If the process ends early, start the move again, or [cancel](Self::cancel_move) it. A second process for the same platform
-    /// takes over from the first one, which fails.
-    ///
-    /// # Errors
-    /// [`MovePlatformError::Open`] if a setting is invalid, if there are no cells, or if a database cannot be opened;
-    /// otherwise see [`MoveError`].
-    pub async fn move_platform(
-        self,
-        platform: &str,
-        to: &str,
-        options: &MoveOptions,
-        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
-    ) -> Result<MoveReport, MovePlatformError> {
-        let rows = self.open_cells().await?;
-        let moved = rows.move_platform(platform, to, options, on_progress);
-        Ok(moved.await?)
-    }
-
-    /// Cancels a move that has not switched to the other cell. Removes what was copied, and returns the number of rows.
-    ///
-    /// # Errors
-    /// Those of [`Self::move_platform`].
-    pub async fn cancel_move(self, platform: &str) -> Result<u64, MovePlatformError> {
-        let rows = self.open_cells().await?;
-        Ok(rows.cancel_move(platform).await?)
-    }
-
-    async fn open_cells(self) -> Result<CellRows, SuiteError> {
-        self.check()?;
-        if self.cells.is_empty() {
-            return Err(SuiteError::Setting(ConfigError {
-                setting: "cells",
-                problem: "are needed to move a platform".to_owned(),
-            }));
-        }
-        // Cursors do not leave this process, so any key will do.
-        let secret = InstallationSecret::generate(self.entropy.as_ref());
-        let options = open_options(&self, &secret);
-        cell_rows(self.store, options, Access::Direct).await
     }
 }

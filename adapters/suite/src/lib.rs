@@ -92,6 +92,7 @@ mod mailer;
 mod metrics;
 mod migration_settings;
 pub mod migrations;
+mod moves;
 mod nodes;
 mod open;
 mod open_accounting;
@@ -132,9 +133,7 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use billing_options::BillingOptions;
 pub use builder::SuiteBuilder;
-pub use cells::{
-    CellOptions, Cells, MoveError, MoveOptions, MovePlatformError, MoveProgress, MoveReport,
-};
+pub use cells::{CellOptions, Cells};
 pub use clock::SystemClock;
 pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]
@@ -183,6 +182,7 @@ pub use import::{ImportError, ImportProblem, ImportSummary};
 pub use mail_options::MailOptions;
 pub use metrics::{MetricsOptions, SuiteMetrics};
 pub use migration_settings::MigrationSettings;
+pub use moves::{MoveError, MoveOptions, MovePlatformError, MoveProgress, MoveReport};
 pub use open::{PoolOptions, PostgresOptions};
 pub use outbox_folder::OutboxFolder;
 pub use outbox_options::OutboxOptions;

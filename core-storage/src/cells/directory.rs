@@ -1,15 +1,13 @@
 //! The directory: in which cell each platform is, and which platforms are moving.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use tokio::time::sleep;
 
-use super::cell_set::CellSet;
-use super::config::{CellConfig, HOME};
+use super::config::CellConfig;
 use super::tables;
 use crate::filter::Filter;
 use crate::query::Select;
@@ -19,9 +17,6 @@ use crate::value::{ReadRow, Row, Value};
 
 /// The number of entries that are remembered. Beyond it, all are forgotten.
 const MAX_ENTRIES: usize = 100_000;
-
-/// The pause between two reads of the moves.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long entries and moves are used after the moves were read. After this time from its announcement, a move is known to
 /// all processes: one that could not read the moves uses no entry that it remembers.
@@ -42,12 +37,14 @@ pub(super) struct Move {
 pub(super) struct Directory {
     /// The cells by name.
     indexes: BTreeMap<String, usize>,
-    known: Mutex<Known>,
+    known: Mutex<Knowledge>,
+    /// Held while the moves are read.
+    reading: tokio::sync::Mutex<()>,
 }
 
-/// What this process has read.
+/// The entries and moves that this process has read.
 #[derive(Debug, Default)]
-struct Known {
+struct Knowledge {
     /// The cells of platforms.
     entries: HashMap<String, usize>,
     moves: Arc<[Move]>,
@@ -55,7 +52,7 @@ struct Known {
     read_at: Option<Instant>,
 }
 
-impl Known {
+impl Knowledge {
     fn is_valid(&self) -> bool {
         self.read_at
             .is_some_and(|read_at| read_at.elapsed() < VALIDITY)
@@ -79,16 +76,17 @@ impl Directory {
         Self {
             indexes: names.zip(0..).collect(),
             known: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Knowledge> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers the cell of a platform, unless the platform is moving.
     pub(super) fn remember(&self, platform: &str, cell: usize) {
-        let mut known = self.known();
+        let mut known = self.lock();
         if known.is_moving(platform) {
             return;
         }
@@ -100,12 +98,12 @@ impl Directory {
 
     /// Forgets the cell of a platform, which has moved.
     pub(super) fn forget(&self, platform: &str) {
-        self.known().entries.remove(platform);
+        self.lock().entries.remove(platform);
     }
 
     /// Returns the cell of a platform, if it is remembered.
-    pub(super) fn remembered(&self, platform: &str) -> Option<usize> {
-        let known = self.known();
+    pub(super) fn cached_cell(&self, platform: &str) -> Option<usize> {
+        let known = self.lock();
         let is_usable = known.is_valid() && !known.is_moving(platform);
         let entry = known.entries.get(platform);
         entry.filter(|_| is_usable).copied()
@@ -114,17 +112,19 @@ impl Directory {
     /// Returns the moves that have not ended. Reads them if this has not been done recently.
     pub(super) async fn moves(&self, home: &dyn RowStore) -> Result<Arc<[Move]>, StoreError> {
         {
-            let known = self.known();
+            let known = self.lock();
             if known.is_valid() {
                 return Ok(Arc::clone(&known.moves));
             }
         }
         self.read_moves(home).await?;
-        Ok(Arc::clone(&self.known().moves))
+        Ok(Arc::clone(&self.lock().moves))
     }
 
     /// Reads the moves that have not ended. Forgets the cells of platforms that were or are moving.
     pub(super) async fn read_moves(&self, home: &dyn RowStore) -> Result<(), StoreError> {
+        // One read after the other, so that the newest state is kept.
+        let _turn = self.reading.lock().await;
         let read_at = Instant::now();
         let mut moves = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
@@ -134,10 +134,7 @@ impl Directory {
         let mut unit = home.begin(Mode::Auto).await?;
         let all = Select::of(&tables::MOVES);
         unit.select(&all, &mut visit).await?;
-        let mut known = self.known();
-        if known.read_at > Some(read_at) {
-            return Ok(());
-        }
+        let mut known = self.lock();
         if !known.is_valid() {
             // A whole move may have been missed.
             known.entries.clear();
@@ -183,20 +180,8 @@ impl Directory {
     }
 }
 
-/// Reads the moves until the cells are dropped. After an error of a store, the next round tries again.
-pub(super) async fn read_moves_until_dropped(cells: Weak<CellSet>) {
-    loop {
-        let Some(cells) = cells.upgrade() else {
-            return;
-        };
-        let _in_the_next_round = cells.directory.read_moves(cells.rows(HOME)).await;
-        drop(cells);
-        sleep(INTERVAL).await;
-    }
-}
-
 /// Returns whether a new row of the table can belong to a new platform, which is then assigned to a cell.
-pub(super) fn has_new_platforms(table: &Table) -> bool {
+pub(crate) fn assigns_platforms(table: &Table) -> bool {
     matches!(table.name, "platforms" | "onboardings")
 }
 

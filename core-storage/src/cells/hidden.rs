@@ -112,7 +112,7 @@ pub(super) async fn take_over(unit: &mut dyn RowTx, run: Run<'_>) -> Result<(), 
     ];
     match unit.update(&HIDDEN, &of_platform, &set).await? {
         1 => Ok(()),
-        _ => Err(has_other_run(run)),
+        _ => Err(other_run_error(run)),
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn show(unit: &mut dyn RowTx, run: Run<'_>) -> Result<(), Store
     let of_run = Filter::eq(HIDDEN.key(), run.platform).and(Filter::eq("run", run.name));
     match unit.delete(&HIDDEN, &of_run).await? {
         1 => Ok(()),
-        _ => Err(has_other_run(run)),
+        _ => Err(other_run_error(run)),
     }
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn lock_hidden(unit: &mut dyn RowTx, run: Run<'_>) -> Result<()
     unit.lock(&HIDDEN, &key, &mut visit).await?;
     match is_current {
         true => Ok(()),
-        false => Err(has_other_run(run)),
+        false => Err(other_run_error(run)),
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) async fn remove_old_rows(
     Ok(())
 }
 
-fn has_other_run(run: Run<'_>) -> StoreError {
+fn other_run_error(run: Run<'_>) -> StoreError {
     StoreError::backend(format!(
         "another process has taken over the move of the platform {}",
         run.platform

@@ -375,13 +375,13 @@ struct Moving<'m> {
 }
 
 /// The outcome of a switch: the number of rows in each table, and the pause.
-type Switched = (Vec<(&'static str, u64)>, Duration);
+type SwitchOutcome = (Vec<(&'static str, u64)>, Duration);
 
 impl Moving<'_> {
     async fn copy_and_switch(
         &self,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
-    ) -> Result<Switched, MoveError> {
+    ) -> Result<SwitchOutcome, MoveError> {
         self.settle_target().await?;
         on_progress(MoveProgress::Announced);
         sleep(self.options.settle_time).await;
@@ -449,7 +449,10 @@ impl Moving<'_> {
 
     /// Copies the last changes and switches to the target. Returns `None`, with nothing changed, if the pause would be too
     /// long.
-    async fn switch(&self, transfer: &mut Transfer<'_>) -> Result<Option<Switched>, StoreError> {
+    async fn switch(
+        &self,
+        transfer: &mut Transfer<'_>,
+    ) -> Result<Option<SwitchOutcome>, StoreError> {
         let cells = self.cells;
         let _turn = cells.take_turn().await;
         let started = Instant::now();

@@ -36,7 +36,7 @@ pub(super) struct CellUnit {
     pub(super) units: Vec<Option<OpenUnit>>,
     /// The cells of the platforms that this unit creates.
     pub(super) created: BTreeMap<String, usize>,
-    /// The cells of the platforms that this unit looked up. It keeps to them if a platform moves meanwhile.
+    /// The cells of the platforms that this unit looked up. It keeps to them if a platform moves.
     pub(super) looked_up: BTreeMap<String, usize>,
     /// The moves that had not ended at the first read, if the unit does not write.
     moves: Option<Arc<[Move]>>,
@@ -137,14 +137,14 @@ impl CellUnit {
                 false => self.looked_up.get(platform).copied().unwrap_or(usize::MAX),
             };
             if serving == cell {
-                return Err(self.has_moved(platform));
+                return Err(self.moved_error(platform));
             }
         }
         Ok(unit)
     }
 
     /// Returns the error of a write unit for a platform whose cell changed. The unit is run again.
-    fn has_moved(&self, platform: &str) -> StoreError {
+    fn moved_error(&self, platform: &str) -> StoreError {
         self.cells.directory.forget(platform);
         StoreError::retry("the platform was moved to another cell")
     }
@@ -241,7 +241,7 @@ impl CellUnit {
         };
         let unit = self.units[cell].as_ref();
         if unit.is_some_and(|unit| unit.hides(platform)) {
-            return Err(self.has_moved(platform));
+            return Err(self.moved_error(platform));
         }
         self.looked_up.insert(platform.to_owned(), cell);
         Ok(Some(cell))
@@ -250,7 +250,7 @@ impl CellUnit {
     async fn directory_entry(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
         let cells = Arc::clone(&self.cells);
         let directory = &cells.directory;
-        if let Some(cell) = directory.remembered(platform) {
+        if let Some(cell) = directory.cached_cell(platform) {
             return Ok(Some(cell));
         }
         // A unit that held a connection while it waits for another could block all others, so an open one is used.
@@ -413,7 +413,7 @@ impl CellUnit {
             Place::Named(column, naming) => {
                 let value = table.value(row, column);
                 match value.as_text() {
-                    Some(platform) if directory::has_new_platforms(table) => {
+                    Some(platform) if directory::assigns_platforms(table) => {
                         self.cell_of_created(platform).await
                     }
                     _ => self.cell_of_named(naming, value).await,

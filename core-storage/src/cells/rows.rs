@@ -6,14 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::kernel::{Entropy, StoreError};
 use core_domain::port::{Mode, PoolState};
+use tokio::time::sleep;
 
 use super::cell_set::CellSet;
+use super::commit;
 use super::config::{CellConfig, HOME, HOME_NAME, check_names};
 use super::enroll::{enroll, installation};
 use super::route::CellUnit;
-use super::{commit, directory};
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
+
+/// The pause between two reads of the moves of platforms.
+const MOVES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The row engine over several cells.
 #[derive(Clone, Debug)]
@@ -37,7 +41,7 @@ impl CellRows {
         let opened = Self::of(configs, installation, entropy).await?;
         let cells = Arc::downgrade(&opened.cells);
         tokio::spawn(commit::end_abandoned_until_dropped(Weak::clone(&cells)));
-        tokio::spawn(directory::read_moves_until_dropped(cells));
+        tokio::spawn(read_moves_until_dropped(cells));
         Ok(opened)
     }
 
@@ -155,4 +159,16 @@ fn home_first(mut configs: Vec<CellConfig>) -> Result<Vec<CellConfig>, StoreErro
     configs.sort_by_key(|cell| cell.name != HOME_NAME);
     check_names(configs.iter().map(|cell| cell.name.as_str()))?;
     Ok(configs)
+}
+
+/// Reads the moves until the cells are dropped. After an error of a store, the next round tries again.
+pub(super) async fn read_moves_until_dropped(cells: Weak<CellSet>) {
+    loop {
+        let Some(cells) = cells.upgrade() else {
+            return;
+        };
+        let _in_the_next_round = cells.directory.read_moves(cells.rows(HOME)).await;
+        drop(cells);
+        sleep(MOVES_INTERVAL).await;
+    }
 }

@@ -185,7 +185,7 @@ impl<'c> Transfer<'c> {
         Ok(copied)
     }
 
-    /// Makes the rows that may have changed since the last pass equal. Nothing changes in the source meanwhile.
+    /// Makes the rows that may have changed since the last pass equal. Nothing changes in the source in the meantime.
     pub(super) async fn copy_changes(&mut self) -> Result<Pass, StoreError> {
         let mut reading = self.read(self.source).await?;
         let mut pass = Pass::default();

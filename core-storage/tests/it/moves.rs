@@ -86,7 +86,7 @@ async fn fill(cells: &CellRows, platform: &str, rows: u32) {
 }
 
 /// Opens cells with the two platforms.
-async fn filled(rows: &[Arc<dyn RowStore>; 3], number: u32) -> CellRows {
+async fn open_filled(rows: &[Arc<dyn RowStore>; 3], number: u32) -> CellRows {
     let cells = over(rows).await.unwrap();
     for platform in [MOVING, STAYING] {
         fill(&cells, platform, number).await;
@@ -96,6 +96,15 @@ async fn filled(rows: &[Arc<dyn RowStore>; 3], number: u32) -> CellRows {
 
 async fn digests(rows: &dyn RowStore) -> Vec<TableDigest> {
     digest_rows(rows).await.unwrap()
+}
+
+/// Compares all tables. Shows those that differ.
+fn assert_same(found: &[TableDigest], expected: &[TableDigest], when: &str) {
+    let tables = found.iter().zip(expected);
+    let differing: Vec<_> = tables
+        .filter(|(found, expected)| found != expected)
+        .collect();
+    assert!(differing.is_empty(), "{when}: {differing:#?}");
 }
 
 fn rows_in(digests: &[TableDigest]) -> u64 {
@@ -114,7 +123,7 @@ async fn move_to(
 
 /// Moves a platform from cell to cell and back, and compares all rows before and after.
 async fn moves_with_all_rows(rows: [Arc<dyn RowStore>; 3]) {
-    let cells = filled(&rows, 12).await;
+    let cells = open_filled(&rows, 12).await;
     let before = digests(&cells).await;
     let [_, a, _] = &rows;
     let source = digests(a.as_ref()).await;
@@ -127,7 +136,7 @@ async fn moves_with_all_rows(rows: [Arc<dyn RowStore>; 3]) {
             .iter()
             .find(|(name, _)| *name == "audit_seals");
         assert_eq!(named, Some(&("audit_seals", 12)));
-        assert_eq!(digests(&cells).await, before, "in {cell}");
+        assert_same(&digests(&cells).await, &before, &format!("in {cell}"));
         let left = rows_in(&digests(a.as_ref()).await);
         if cell == "a" {
             assert_eq!(digests(a.as_ref()).await, source);
@@ -158,7 +167,7 @@ async fn a_platform_moves_with_all_rows_on_postgres() {
 
 #[tokio::test]
 async fn a_move_that_cannot_start_says_why() {
-    let cells = filled(&memories(), 1).await;
+    let cells = open_filled(&memories(), 1).await;
     let unknown = move_to(&cells, "c", &AT_ONCE).await;
     assert!(matches!(unknown, Err(MoveError::UnknownCell(_))));
     let same = move_to(&cells, "a", &AT_ONCE).await;
@@ -181,13 +190,13 @@ const WITHOUT_SWITCH: MoveOptions = MoveOptions {
 #[tokio::test]
 async fn the_rows_of_a_moving_platform_are_seen_once() {
     let rows = memories();
-    let cells = filled(&rows, 12).await;
+    let cells = open_filled(&rows, 12).await;
     let before = digests(&cells).await;
     let stopped = move_to(&cells, "b", &WITHOUT_SWITCH).await;
     assert!(matches!(stopped, Err(MoveError::TooSlow)));
     let [_, _, b] = &rows;
     assert!(rows_in(&digests(b.as_ref()).await) > 200);
-    assert_eq!(digests(&cells).await, before);
+    assert_same(&digests(&cells).await, &before, "");
     for mode in [Mode::Read, Mode::Write, Mode::ReadCommitted, Mode::Auto] {
         let mut unit = cells.begin(mode).await.unwrap();
         for name in [
@@ -219,15 +228,15 @@ async fn the_rows_of_a_moving_platform_are_seen_once() {
     assert!(matches!(other, Err(MoveError::OtherMove(_))));
     assert!(cells.cancel_move(MOVING).await.unwrap() > 200);
     assert_eq!(rows_in(&digests(b.as_ref()).await), 0);
-    assert_eq!(digests(&cells).await, before);
+    assert_same(&digests(&cells).await, &before, "");
     move_to(&cells, "home", &AT_ONCE).await.unwrap();
-    assert_eq!(digests(&cells).await, before);
+    assert_same(&digests(&cells).await, &before, "");
 }
 
 #[tokio::test]
 async fn changes_between_two_passes_reach_the_target() {
     let rows = memories();
-    let cells = filled(&rows, 12).await;
+    let cells = open_filled(&rows, 12).await;
     move_to(&cells, "b", &WITHOUT_SWITCH).await.unwrap_err();
     let (jobs, events) = (table("jobs"), table("job_events"));
     let mut unit = cells.begin(Mode::Write).await.unwrap();
@@ -245,7 +254,7 @@ async fn changes_between_two_passes_reach_the_target() {
     unit.commit().await.unwrap();
     let before = digests(&cells).await;
     move_to(&cells, "b", &AT_ONCE).await.unwrap();
-    assert_eq!(digests(&cells).await, before);
+    assert_same(&digests(&cells).await, &before, "");
 }
 
 /// Sets the status of a job of the moving platform.
@@ -260,7 +269,7 @@ async fn set_status(cells: &CellRows, number: u32, status: &str) {
 
 #[tokio::test]
 async fn a_unique_value_that_another_row_has_now_does_not_stop_a_move() {
-    let cells = filled(&memories(), 1).await;
+    let cells = open_filled(&memories(), 1).await;
     let mut unit = cells.begin(Mode::Write).await.unwrap();
     // More than a page.
     let jobs = (100..1_000).map(|number| row(table("jobs"), MOVING, number));
@@ -274,7 +283,7 @@ async fn a_unique_value_that_another_row_has_now_does_not_stop_a_move() {
     set_status(&cells, 100, "RUNNING").await;
     let before = digests(&cells).await;
     move_to(&cells, "b", &AT_ONCE).await.unwrap();
-    assert_eq!(digests(&cells).await, before);
+    assert_same(&digests(&cells).await, &before, "");
 }
 
 #[tokio::test]
@@ -283,7 +292,7 @@ async fn a_move_whose_process_died_at_any_call_can_be_continued() {
     for store in 0..3 {
         for call in (1..).step_by(11) {
             let inner = memories();
-            filled(&inner, 2).await;
+            open_filled(&inner, 2).await;
             let faults = inner.clone().map(FaultStore::new);
             let rows = faults
                 .clone()
@@ -296,13 +305,21 @@ async fn a_move_whose_process_died_at_any_call_can_be_continued() {
             faults[store].fail_call(u32::MAX);
             let cells = over(&rows).await.unwrap();
             cells.end_abandoned(Duration::ZERO).await.unwrap();
-            assert_eq!(digests(&cells).await, before, "after {call} of {store}");
+            assert_same(
+                &digests(&cells).await,
+                &before,
+                &format!("after {call} of {store}"),
+            );
             match move_to(&cells, "b", &AT_ONCE).await {
                 Ok(_) => continued += 1,
                 Err(MoveError::AlreadyThere(_)) => {}
                 Err(error) => panic!("call {call} of store {store}: {error:?}"),
             }
-            assert_eq!(digests(&cells).await, before, "call {call} of {store}");
+            assert_same(
+                &digests(&cells).await,
+                &before,
+                &format!("call {call} of {store}"),
+            );
             let [home, a, _] = &inner;
             let moving = Filter::eq("id", MOVING);
             for rows in [home, a] {
@@ -321,7 +338,7 @@ async fn a_move_whose_process_died_at_any_call_can_be_continued() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_moves_and_a_cancellation_at_the_same_time_lose_nothing() {
     for _ in 0..20 {
-        let cells = filled(&memories(), 4).await;
+        let cells = open_filled(&memories(), 4).await;
         let before = digests(&cells).await;
         let moves = [0; 2].map(|_| {
             let cells = cells.clone();
@@ -333,17 +350,17 @@ async fn two_moves_and_a_cancellation_at_the_same_time_lose_nothing() {
             ended.await.unwrap();
         }
         cancelled.await.unwrap();
-        assert_eq!(digests(&cells).await, before);
+        assert_same(&digests(&cells).await, &before, "");
         // Whatever is left of them can be ended.
         match move_to(&cells, "b", &AT_ONCE).await {
             Ok(_) | Err(MoveError::AlreadyThere(_)) => {}
             Err(error) => panic!("{error:?}"),
         }
-        assert_eq!(digests(&cells).await, before);
+        assert_same(&digests(&cells).await, &before, "");
         set_status(&cells, 1, "DONE").await;
         let changed = digests(&cells).await;
         move_to(&cells, "a", &AT_ONCE).await.unwrap();
-        assert_eq!(digests(&cells).await, changed);
+        assert_same(&digests(&cells).await, &changed, "");
     }
 }
 
@@ -388,7 +405,7 @@ async fn version(unit: &mut dyn RowTx) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_change_is_lost_or_hidden_while_a_platform_moves() {
     let (rows, _databases) = databases().await;
-    let here = filled(&rows, 3).await;
+    let here = open_filled(&rows, 3).await;
     let there = over(&rows).await.unwrap();
     let (has_ended, acknowledged) = (AtomicBool::new(false), AtomicI64::new(1));
     let numbers = AtomicI64::new(1_000);
