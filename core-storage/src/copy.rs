@@ -7,7 +7,6 @@ use core_domain::port::Mode;
 use sha2::{Digest, Sha256};
 
 use crate::canonical::canonical_row;
-use crate::cells;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
@@ -74,16 +73,6 @@ pub enum CopyError {
     Differs(&'static str),
 }
 
-/// Returns the tables in the order in which they are copied. In a store over several cells, a platform is assigned to a cell
-/// before its other rows are written.
-fn copied_tables() -> Vec<&'static Table> {
-    let (mut first, others): (Vec<_>, Vec<_>) = tables::of_records()
-        .into_iter()
-        .partition(|table| cells::assigns_platforms(table));
-    first.extend(others);
-    first
-}
-
 /// Copies every row of the suite's tables, and verifies the copy by the counts and digests of all tables. Returns those
 /// of the source.
 ///
@@ -99,7 +88,7 @@ pub async fn copy_rows(
     start: CopyStart,
     on_progress: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<Vec<TableDigest>, CopyError> {
-    let all = copied_tables();
+    let all = tables::of_records();
     if start == CopyStart::Empty {
         ensure_empty(destination).await?;
     }
@@ -134,7 +123,7 @@ pub async fn copy_rows(
 pub async fn digest_rows(store: &dyn RowStore) -> Result<Vec<TableDigest>, StoreError> {
     let mut reading = store.begin(Mode::Read).await?;
     let mut digests = Vec::new();
-    for table in copied_tables() {
+    for table in tables::of_records() {
         let mut digest = DigestInProgress::new(table);
         let mut after = None;
         loop {

@@ -374,21 +374,13 @@ class Cluster:
         wait_until(lambda: responds(f"http://127.0.0.1:{self.port}/readyz"), "HAProxy")
         self.stripe.send_webhooks(self.port + 5, "/webhooks/stripe")
 
-    def run(self, command):
+    def run(self, *arguments, timeout=START_TIMEOUT):
         """Runs a command of core-server on the database of the nodes. Returns the exit status and the output."""
         done = subprocess.run(
-            [self.server, "--data", str(self.data), command], capture_output=True, text=True, cwd=self.folder,
-            env={**os.environ, **self.environment}, timeout=START_TIMEOUT, **unprivileged(),
+            [self.server, "--data", str(self.data), *arguments], capture_output=True, text=True, cwd=self.folder,
+            env={**os.environ, **self.environment}, timeout=timeout, **unprivileged(),
         )
         return done.returncode, done.stdout + done.stderr
-
-    def run(self, arguments, timeout):
-        """Runs a command of core-server with the settings of the nodes."""
-        environment = {**os.environ, "HOME": str(self.folder), **self.environment}
-        return subprocess.run(
-            [self.server, "--data", str(self.data), *arguments], capture_output=True, text=True, cwd=self.folder,
-            timeout=timeout, env=environment, **unprivileged(),
-        )
 
     def primary(self):
         return next((one for one in self.databases if one.has_role("primary")), None)

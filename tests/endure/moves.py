@@ -45,16 +45,15 @@ class Mover(Client):
 
     def move(self, platform, target):
         """Runs the command. Returns whether the platform is in the cell."""
-        done = self.cluster.run(["move-platform", platform, "--to", target], COMMAND_TIMEOUT)
-        if done.returncode == 0:
-            pause = re.search(r"changes waited for (\d+) ms", done.stderr)
+        status, output = self.cluster.run("move-platform", platform, "--to", target, timeout=COMMAND_TIMEOUT)
+        if status == 0:
+            pause = re.search(r"changes waited for (\d+) ms", output)
             if pause:
                 self.history.count("moves")
                 self.history.pauses.append(int(pause[1]))
             return True
-        if f"is in the cell {target} already" in done.stderr:
+        if f"is in the cell {target} already" in output:
             return True
-        problem = done.stderr.strip().splitlines()[-1:] or ["no output"]
+        problem = output.strip().splitlines()[-1:] or ["no output"]
         self.history.count_error("move", re.sub("[0-9a-f-]{8,}", "..", problem[0])[:200])
         return False
-

@@ -12,7 +12,6 @@ use super::tables;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
-use crate::table::Table;
 use crate::value::{ReadRow, Row, Value};
 
 /// The number of entries that are remembered. Beyond it, all are forgotten.
@@ -178,11 +177,6 @@ impl Directory {
             StoreError::backend(format!("the configuration of cells lacks the cell {name}"))
         })
     }
-}
-
-/// Returns whether a new row of the table can belong to a new platform, which is then assigned to a cell.
-pub(crate) fn assigns_platforms(table: &Table) -> bool {
-    matches!(table.name, "platforms" | "onboardings")
 }
 
 /// Adds a platform to the directory, in a unit of the home cell.

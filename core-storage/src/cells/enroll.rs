@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use core_domain::kernel::{Entropy, StoreError};
 use core_domain::port::Mode;
+use core_domain::shared::AuditHead;
 
 use super::config::CellConfig;
 use super::place::{Place, place_of};
@@ -11,6 +12,7 @@ use super::{directory, tables, unique_values};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::copies;
+use crate::tabular::Tabular;
 use crate::value::{ReadRow, Value};
 
 /// The row of the directory with the random name of the installation. It is not the id of a platform.
@@ -25,7 +27,11 @@ pub(super) async fn enroll(home: &CellConfig, entropy: &dyn Entropy) -> Result<S
     if let Some(name) = installation(home).await? {
         return Ok(name);
     }
-    for table in unique_values::tables() {
+    // Each platform with a log has a head, also if the platform itself was removed.
+    let with_platforms = unique_values::tables()
+        .into_iter()
+        .chain([AuditHead::TABLE]);
+    for table in with_platforms {
         enroll_rows(home, Select::of(table)).await?;
     }
     let mut random = [0; 8];
@@ -69,11 +75,12 @@ async fn enroll_rows(home: &CellConfig, mut select: Select) -> Result<(), StoreE
             .flat_map(|row| unique_values::of_row(table, row));
         let values = values.map(|value| unique_values::row(&value)).collect();
         unit.insert_new(&tables::UNIQUE_VALUES, values).await?;
-        if let Place::Named(column, _) = place_of(table) {
-            let platforms = rows
+        if let Place::Named(column, naming) = place_of(table) {
+            let names = rows
                 .iter()
                 .filter_map(|row| table.value(row, column).as_text());
-            let platforms: BTreeSet<&str> = platforms.collect();
+            let platforms: BTreeSet<String> =
+                names.filter_map(|name| naming.platform(name)).collect();
             let entries = platforms.iter().map(|id| directory::entry(id, &home.name));
             let entries = entries.collect();
             unit.insert_new(&tables::PLATFORMS, entries).await?;

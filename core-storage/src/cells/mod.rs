@@ -44,6 +44,5 @@ mod unique_values;
 mod unit;
 
 pub use config::{CellConfig, HOME_NAME, check_names};
-pub(crate) use directory::assigns_platforms;
 pub use move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport};
 pub use rows::CellRows;

@@ -200,7 +200,7 @@ impl CellRows {
         take_over(unit.as_mut(), run).await?;
         unit.commit().await?;
         report.removed = remove_rows(cells, moving.source, run).await?;
-        end(cells, platform).await?;
+        end(cells, run, &claimed, None).await?;
         Ok(report)
     }
 
@@ -216,19 +216,13 @@ impl CellRows {
             platform,
             name: &name,
         };
-        let Claim {
-            target,
-            is_switched,
-            ..
-        } = claim(cells, run).await?;
-        if is_switched {
+        let claimed = claim(cells, run).await?;
+        let target = claimed.target;
+        if claimed.is_switched {
             return Err(MoveError::Switched(cells.configs[target].name.clone()));
         }
         let removed = remove_rows(cells, target, run).await?;
-        let mut unit = cells.rows(target).begin(Mode::ReadCommitted).await?;
-        show(unit.as_mut(), run).await?;
-        unit.commit().await?;
-        end(cells, platform).await?;
+        end(cells, run, &claimed, Some(target)).await?;
         Ok(removed)
     }
 }
@@ -356,12 +350,32 @@ fn ensure_gate(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
     )))
 }
 
-/// Ends a move at home.
-async fn end(cells: &CellSet, platform: &str) -> Result<(), StoreError> {
+/// Ends a move at home. Shows the platform in a cell from which all copies were removed, if there is one, unless another run has
+/// taken over: it waits for this unit, and then finds no move.
+async fn end(
+    cells: &CellSet,
+    run: Run<'_>,
+    claimed: &Claim,
+    shown: Option<usize>,
+) -> Result<(), StoreError> {
+    let name = |cell: usize| cells.configs[cell].name.as_str();
+    let of_move = Filter::eq(MOVES.key(), run.platform)
+        .and(Filter::eq("source", name(claimed.source)))
+        .and(Filter::eq("target", name(claimed.target)));
+    let turn = cells.take_turn().await;
     let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
-    home.delete(&MOVES, &Filter::eq(MOVES.key(), platform))
-        .await?;
+    home.delete(&MOVES, &of_move).await?;
+    match shown {
+        Some(HOME) => show(home.as_mut(), run).await?,
+        Some(cell) => {
+            let mut unit = cells.rows(cell).begin(Mode::ReadCommitted).await?;
+            show(unit.as_mut(), run).await?;
+            unit.commit().await?;
+        }
+        None => {}
+    }
     home.commit().await?;
+    drop(turn);
     cells.directory.read_moves(cells.rows(HOME)).await
 }
 

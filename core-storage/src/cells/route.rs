@@ -270,7 +270,7 @@ impl CellUnit {
         Ok(cell)
     }
 
-    /// Returns the cell of a platform. If it is new, assigns it to one.
+    /// Returns the cell of a platform. If it is new, assigns it to one: its first row need not be that of the platform itself.
     pub(super) async fn cell_of_created(&mut self, platform: &str) -> Result<usize, StoreError> {
         if let Some(cell) = self.known_cell_of(platform).await? {
             return Ok(cell);
@@ -412,11 +412,9 @@ impl CellUnit {
             Place::Any => Ok(self.writing_cell()),
             Place::Named(column, naming) => {
                 let value = table.value(row, column);
-                match value.as_text() {
-                    Some(platform) if directory::assigns_platforms(table) => {
-                        self.cell_of_created(platform).await
-                    }
-                    _ => self.cell_of_named(naming, value).await,
+                match value.as_text().and_then(|text| naming.platform(text)) {
+                    Some(platform) => self.cell_of_created(&platform).await,
+                    None => Ok(HOME),
                 }
             }
             Place::OfJob(column) => self.cell_of_job(table.value(row, column)).await,

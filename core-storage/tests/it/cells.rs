@@ -158,6 +158,28 @@ async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
     assert!(is_taken(&add(&again, "p-1", "new").await));
 }
 
+#[tokio::test]
+async fn a_row_that_is_written_before_its_platform_is_in_the_same_cell() {
+    let rows = memories();
+    let cells = over(&rows).await.unwrap();
+    let mut tables = tables::of_records().into_iter();
+    let seals = tables.find(|table| table.name == "audit_seals").unwrap();
+    for (position, id) in [(1, "p-0"), (2, "p-1")] {
+        let mut unit = cells.begin(Mode::Write).await.unwrap();
+        unit.append(seals, vec![seal(id, position)]).await.unwrap();
+        let row = platform(id, id);
+        unit.insert(platforms(), row).await.unwrap();
+        unit.commit().await.unwrap();
+    }
+    for (cell, id) in [(2, "p-0"), (1, "p-1")] {
+        let mut unit = rows[cell].begin(Mode::Auto).await.unwrap();
+        for table in [seals, platforms()] {
+            let count = unit.count(table, &Filter::all()).await.unwrap();
+            assert_eq!(count, 1, "{} of {id}", table.name);
+        }
+    }
+}
+
 /// Returns a seal of a platform at a position.
 fn seal(platform: &str, position: i64) -> Row {
     vec![
