@@ -22,6 +22,7 @@ ELSEWHERE = {
     "podman build": "tests/packaging runs the steps of the Containerfile",
     "verify-archive": "the test archived_audit.rs moves the clock until a month is archived",
     "npm install workerd": "tests/run installs workerd",
+    "move-platform": "the test cells.rs moves a platform of a server",
 }
 
 # The subcommands of core-server. Without one of them it runs as a server.

@@ -208,8 +208,8 @@ async fn a_backup_of_sqlite_restored_to_sqlite_answers_as_the_original() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_of_postgres_restored_to_postgres_answers_as_the_original() {
-    a_restored_backup_answers_as_the_original(Backend::Postgres, Backend::Postgres).await;
+async fn a_backup_of_postgres_restored_to_cells_answers_as_the_original() {
+    a_restored_backup_answers_as_the_original(Backend::Postgres, Backend::Cells).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -231,11 +231,6 @@ async fn records_copied_from_sqlite_to_postgres_and_back_answer_as_the_original(
     let of_original = crawl_of(&original.builder).await;
     assert_equal(&of_original, &crawl_of(&to_postgres).await);
     assert_equal(&of_original, &crawl_of(&back).await);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_of_cells_restored_to_cells_answers_as_the_original() {
-    a_restored_backup_answers_as_the_original(Backend::Cells, Backend::Cells).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -269,9 +264,9 @@ async fn a_suite_answers_as_before_after_its_platforms_moved_on_cells() {
                 Err(error) => panic!("{error:?}"),
             }
         }
-        assert_equal(&before, &crawl(&suite).await);
     }
     assert!(moves >= 2, "{moves}");
+    assert_equal(&before, &crawl(&suite).await);
     suite.shutdown().await;
 }
 
