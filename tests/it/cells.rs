@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use core_storage::testing::{self, TestDatabase};
 use http::Method;
@@ -145,6 +146,8 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
             let list = Call::get("/api/v1/platforms?limit=100").bearer(SERVICE_KEY);
             let list = server.send("registry", list).await.expect(200);
             assert_eq!(list.json["data"].as_array().unwrap().len(), 12);
+            // Other tests need the processor, too.
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         count
     };

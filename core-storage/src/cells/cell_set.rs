@@ -1,7 +1,7 @@
 //! The cells of a store, as all of its units of work share them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use core_domain::kernel::Entropy;
 use core_domain::port::PoolState;
@@ -26,8 +26,6 @@ pub(super) struct CellSet {
     /// Taken by each write unit, if a database has only one writer: units that wait for each other's databases would
     /// never end.
     pub(super) turn: Option<Arc<tokio::sync::Mutex<()>>>,
-    /// The number of claims.
-    pub(super) claims: AtomicUsize,
     /// `true` if platforms that are not in the directory are spread over the cells, instead of being at home.
     pub(super) spreads_unknown: AtomicBool,
 }
@@ -46,7 +44,6 @@ impl CellSet {
             installation,
             entropy,
             turn: has_one_writer.then(Arc::default),
-            claims: AtomicUsize::new(0),
             spreads_unknown: AtomicBool::new(false),
             configs,
         }

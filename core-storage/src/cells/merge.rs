@@ -55,6 +55,21 @@ impl MergedRows {
         }
     }
 
+    /// Adds a row of one cell.
+    pub(super) fn add(&mut self, cell: usize, row: Row, select: &Select) -> Result<(), StoreError> {
+        let position = select.position_of(&row)?;
+        self.0.push(PositionedRow {
+            position,
+            cell,
+            row,
+        });
+        Ok(())
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the first rows in the order of the query, each with its cell.
     pub(super) fn into_ordered(mut self, select: &Select) -> impl Iterator<Item = (usize, Row)> {
         let order = select.full_order();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
@@ -143,24 +142,75 @@ impl CellUnit {
         Ok(count)
     }
 
-    /// Claims rows in one cell. Returns their number.
+    /// Claims rows in one cell. Returns them.
     async fn claim_in(
         &mut self,
         cell: usize,
         select: &Select,
-        visit: Visit<'_>,
-    ) -> Result<u32, StoreError> {
-        let mut count = 0;
+        limit: Option<u32>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut select = self.visible_select(cell, select).await?;
+        select.limit = limit;
+        let table = select.table;
+        let mut rows = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
-            count += 1;
-            visit(row)
+            rows.push(table.copy_row(row)?);
+            Ok(())
         };
-        let select = self.visible_select(cell, select).await?;
         let (unit, seen) = self.parts(cell).await?;
-        let mut watch = watch_rows(select.table, cell, seen, &mut visit);
+        let mut watch = watch_rows(table, cell, seen, &mut visit);
         unit.tx.claim(&select, &mut watch).await?;
         drop(watch);
-        Ok(count)
+        Ok(rows)
+    }
+
+    /// Returns how many of the first rows of a query over these cells each cell has. A cell that has only later rows has 0. Cells
+    /// that cannot be reached are left out, if another one can.
+    async fn shares(
+        &mut self,
+        cells: Vec<usize>,
+        select: &Select,
+    ) -> Result<BTreeMap<usize, u32>, StoreError> {
+        let mut merged = MergedRows::default();
+        let (mut shares, mut unreachable, mut is_reached) = (BTreeMap::new(), None, false);
+        for cell in cells {
+            let was_open = self.units[cell].is_some();
+            let before = merged.len();
+            match self.read_into(&mut merged, cell, select).await {
+                Ok(()) => {
+                    is_reached = true;
+                    if merged.len() > before {
+                        shares.insert(cell, 0);
+                    }
+                }
+                // The work of the other cells goes on.
+                Err(error @ StoreError::Unavailable(_)) if !was_open => {
+                    self.units[cell] = None;
+                    unreachable = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        for (cell, _) in merged.into_ordered(select) {
+            *shares.entry(cell).or_default() += 1;
+        }
+        match unreachable {
+            Some(error) if !is_reached => Err(error),
+            _ => Ok(shares),
+        }
+    }
+
+    /// Reads the rows of one cell.
+    async fn read_into(
+        &mut self,
+        merged: &mut MergedRows,
+        cell: usize,
+        select: &Select,
+    ) -> Result<(), StoreError> {
+        let hidden = self.hidden_in(cell).await?;
+        let select = self.visible_select(cell, select).await?;
+        let tx = self.tx(cell).await?;
+        merged.read(cell, tx, &select, &hidden).await
     }
 
     /// Returns the query for the rows of one cell.
@@ -455,11 +505,7 @@ impl RowTx for CellUnit {
         self.wait_for_commits(select.table, &cells).await?;
         let mut merged = MergedRows::default();
         for cell in cells {
-            let hidden = self.hidden_in(cell).await?;
-            let select = self.visible_select(cell, select).await?;
-            merged
-                .read(cell, self.tx(cell).await?, &select, &hidden)
-                .await?;
+            self.read_into(&mut merged, cell, select).await?;
         }
         for (cell, row) in merged.into_ordered(select) {
             let key = row.first().cloned().unwrap_or(Value::Null);
@@ -484,35 +530,34 @@ impl RowTx for CellUnit {
     }
 
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
-        let mut select = select.clone();
-        let mut cells = self.route(select.table, &select.filter).await?;
-        // Claims begin with each cell in turn, so that the work of none waits for that of another.
-        let first = self.cells.claims.fetch_add(1, Ordering::Relaxed) % cells.len().max(1);
-        cells.rotate_left(first);
-        let mut unreachable = None;
-        let mut is_reached = false;
-        for cell in cells {
-            let was_open = self.units[cell].is_some();
-            match self.claim_in(cell, &select, &mut *visit).await {
-                Ok(count) => {
-                    is_reached = true;
-                    select.limit = select.limit.map(|limit| limit.saturating_sub(count));
-                }
-                // The work of the other cells goes on.
-                Err(error @ StoreError::Unavailable(_)) if !was_open => {
-                    self.units[cell] = None;
-                    unreachable = Some(error);
-                }
-                Err(error) => return Err(error),
+        let cells = self.route(select.table, &select.filter).await?;
+        let shares: Vec<(usize, Option<u32>)> = match cells[..] {
+            [cell] => vec![(cell, select.limit)],
+            _ => {
+                let shares = self.shares(cells, select).await?.into_iter();
+                let limit = |share| select.limit.map(|_| share);
+                shares.map(|(cell, share)| (cell, limit(share))).collect()
             }
-            if select.limit == Some(0) {
+        };
+        let mut claimed = MergedRows::default();
+        // Where other units have locked the first rows, those of the cells without a share are claimed instead.
+        let (first, others): (Vec<_>, Vec<_>) =
+            shares.into_iter().partition(|(_, limit)| *limit != Some(0));
+        for (cell, limit) in first.into_iter().chain(others) {
+            let read = u32::try_from(claimed.len()).unwrap_or(u32::MAX);
+            let left = select.limit.map(|limit| limit.saturating_sub(read));
+            if left == Some(0) {
                 break;
             }
+            let limit = if limit == Some(0) { left } else { limit };
+            for row in self.claim_in(cell, select, limit).await? {
+                claimed.add(cell, row, select)?;
+            }
         }
-        match unreachable {
-            Some(error) if !is_reached => Err(error),
-            _ => Ok(()),
+        for (_, row) in claimed.into_ordered(select) {
+            visit(&row)?;
         }
+        Ok(())
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
