@@ -32,7 +32,6 @@ use super::transfer::{Transfer, remove_rows};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowTx, copies};
-use crate::table::VERSION;
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -227,18 +226,6 @@ impl CellRows {
     }
 }
 
-/// Returns the name of the cell that serves the platform.
-async fn serving_cell(home: &mut dyn RowTx, platform: &str) -> Result<Option<String>, StoreError> {
-    let mut name = None;
-    let mut visit = |row: &dyn ReadRow| {
-        name = row.read(1)?.as_text().map(str::to_owned);
-        Ok(())
-    };
-    home.get(&PLATFORMS, platform, &Filter::all(), &mut visit)
-        .await?;
-    Ok(name)
-}
-
 /// Records a move at home, unless it is recorded already.
 async fn record(cells: &CellSet, platform: &str, target: usize) -> Result<(), MoveError> {
     let unknown = || MoveError::UnknownPlatform(platform.to_owned());
@@ -246,9 +233,9 @@ async fn record(cells: &CellSet, platform: &str, target: usize) -> Result<(), Mo
         return Err(unknown());
     }
     let mut home = cells.rows(HOME).begin(Mode::Write).await?;
-    let name = serving_cell(home.as_mut(), platform).await?;
-    let name = name.ok_or_else(unknown)?;
-    let target_name = &cells.configs[target].name;
+    let serving = cells.directory.read(home.as_mut(), platform).await?;
+    let serving = serving.ok_or_else(unknown)?;
+    let [name, target_name] = [serving, target].map(|cell| &cells.configs[cell].name);
     let of_platform = Filter::eq(MOVES.key(), platform);
     let recorded = copies(home.as_mut(), &Select::of(&MOVES).filter(of_platform)).await?;
     if let Some([_, _, to, ..]) = recorded.first().map(Vec::as_slice) {
@@ -258,13 +245,13 @@ async fn record(cells: &CellSet, platform: &str, target: usize) -> Result<(), Mo
             false => Err(MoveError::OtherMove(to.to_owned())),
         };
     }
-    if name == *target_name {
-        return Err(MoveError::AlreadyThere(name));
+    if serving == target {
+        return Err(MoveError::AlreadyThere(name.clone()));
     }
-    for cell in [cells.directory.index_of(&name)?, target] {
+    for cell in [serving, target] {
         ensure_gate(cells, cell)?;
     }
-    let mut row: Row = [platform, &name, target_name].map(Value::text).into();
+    let mut row: Row = [platform, name, target_name].map(Value::text).into();
     row.push(Value::Int(1));
     let recorded = home.insert(&MOVES, row).await;
     recorded.map_err(StoreError::conflict_as_retry)?;
@@ -296,19 +283,11 @@ async fn claim(cells: &CellSet, run: Run<'_>) -> Result<Claim, MoveError> {
     wait_for_commits(cells, &[source, target]).await?;
     let _turn = cells.take_turn().await;
     let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
-    let mut is_recorded = false;
-    let mut visit = |_: &dyn ReadRow| {
-        is_recorded = true;
-        Ok(())
-    };
-    // A switch changes this row.
-    let key = Value::text(run.platform);
-    home.lock(&MOVES, &key, &mut visit).await?;
-    if !is_recorded {
+    if !lock_move(home.as_mut(), run.platform).await? {
         return Err(MoveError::NotMoving);
     }
-    let name = serving_cell(home.as_mut(), run.platform).await?;
-    let is_switched = name.as_ref() == Some(&cells.configs[target].name);
+    let serving = cells.directory.read(home.as_mut(), run.platform).await?;
+    let is_switched = serving == Some(target);
     if !is_switched && target == HOME {
         hide(home.as_mut(), run).await?;
     } else if !is_switched {
@@ -322,6 +301,19 @@ async fn claim(cells: &CellSet, run: Run<'_>) -> Result<Claim, MoveError> {
         target,
         is_switched,
     })
+}
+
+/// Locks the record of a move at home, so that no other run claims, switches or ends it before the unit has ended. Returns whether
+/// there is one.
+async fn lock_move(home: &mut dyn RowTx, platform: &str) -> Result<bool, StoreError> {
+    let mut is_recorded = false;
+    let mut visit = |_: &dyn ReadRow| {
+        is_recorded = true;
+        Ok(())
+    };
+    let key = Value::text(platform);
+    home.lock(&MOVES, &key, &mut visit).await?;
+    Ok(is_recorded)
 }
 
 /// Waits for commits of earlier units that have not reached the cells, such as that of an earlier run.
@@ -528,11 +520,9 @@ impl Moving<'_> {
         let entry = Filter::eq(PLATFORMS.key(), self.run.platform);
         let entry = entry.and(Filter::eq("cell", name(self.source)));
         let set = [("cell", Value::text(name(self.target)))];
-        let of_platform = Filter::eq(MOVES.key(), self.run.platform);
-        let switched = [(VERSION, Value::Int(2))];
-        let recorded = home.update(&MOVES, &of_platform, &switched).await?;
+        let is_recorded = lock_move(home, self.run.platform).await?;
         match home.update(&PLATFORMS, &entry, &set).await? {
-            1 if recorded == 1 => Ok(()),
+            1 if is_recorded => Ok(()),
             _ => Err(StoreError::backend(
                 "another process has changed the cell of the platform",
             )),

@@ -117,8 +117,8 @@ pub(super) struct Transfer<'c> {
     source: usize,
     target: usize,
     tables: Vec<CopiedTable>,
-    /// `true` if the rows of all jobs have been compared. From then on, only those of changed jobs are: they change with
-    /// their job.
+    /// `true` after a whole pass, which compares the rows of all jobs. The last pass compares only those of changed jobs,
+    /// because they change with their job.
     has_all_jobs: bool,
 }
 
@@ -145,6 +145,8 @@ impl<'c> Transfer<'c> {
         on_table: &mut (dyn FnMut(&'static str, u64) + Send),
     ) -> Result<Pass, StoreError> {
         self.tables.clear();
+        // The last pass may have ended between a job and its rows.
+        self.has_all_jobs = false;
         let mut pass = Pass::default();
         for scope in scopes(self.run.platform) {
             let name = scope.table.name;

@@ -164,8 +164,8 @@ impl CellUnit {
         Ok(rows)
     }
 
-    /// Returns how many of the first rows of a query over these cells each cell has. A cell that has only later rows has 0. Cells
-    /// that cannot be reached are left out, if another one can.
+    /// Returns how many of the first rows of a query over these cells each cell has. A cell that has only later rows has 0. A cell
+    /// that cannot be reached is left out, unless none can be reached.
     async fn shares(
         &mut self,
         cells: Vec<usize>,
@@ -540,7 +540,7 @@ impl RowTx for CellUnit {
             }
         };
         let mut claimed = MergedRows::default();
-        // Where other units have locked the first rows, those of the cells without a share are claimed instead.
+        // Other units may have locked the first rows. Then rows of the cells without a share are claimed, too.
         let (first, others): (Vec<_>, Vec<_>) =
             shares.into_iter().partition(|(_, limit)| *limit != Some(0));
         for (cell, limit) in first.into_iter().chain(others) {

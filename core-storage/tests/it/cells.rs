@@ -144,8 +144,28 @@ async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
     unit.insert(platforms(), platform("old", "acme"))
         .await
         .unwrap();
+    // The log of a platform that was removed.
+    let seals = seals();
+    let mut tables = tables::of_records().into_iter();
+    let heads = tables.find(|table| table.name == "audit_heads").unwrap();
+    let mut head: Row = vec![Value::Null; heads.columns.len()];
+    for (value, column) in head.iter_mut().zip(heads.columns) {
+        *value = match (column.name, column.kind) {
+            ("chain", _) => Value::text("platform:p-1"),
+            (_, Type::Text) => Value::text(""),
+            _ => Value::Int(1),
+        };
+    }
+    unit.insert(heads, head).await.unwrap();
+    unit.insert(seals, seal("p-1", 1)).await.unwrap();
     unit.commit().await.unwrap();
     let cells = over(&rows).await.unwrap();
+    assert_eq!(positions(&cells, seals).await.unwrap(), [1]);
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    unit.insert(seals, seal("p-1", 2)).await.unwrap();
+    unit.commit().await.unwrap();
+    let mut unit = rows[0].begin(Mode::Auto).await.unwrap();
+    assert_eq!(unit.count(seals, &Filter::all()).await.unwrap(), 2);
     for id in ["p-0", "p-1", "p-2"] {
         assert!(is_taken(&add(&cells, id, "acme").await), "{id}");
     }
@@ -162,8 +182,7 @@ async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
 async fn a_row_that_is_written_before_its_platform_is_in_the_same_cell() {
     let rows = memories();
     let cells = over(&rows).await.unwrap();
-    let mut tables = tables::of_records().into_iter();
-    let seals = tables.find(|table| table.name == "audit_seals").unwrap();
+    let seals = seals();
     for (position, id) in [(1, "p-0"), (2, "p-1")] {
         let mut unit = cells.begin(Mode::Write).await.unwrap();
         unit.append(seals, vec![seal(id, position)]).await.unwrap();
@@ -178,6 +197,11 @@ async fn a_row_that_is_written_before_its_platform_is_in_the_same_cell() {
             assert_eq!(count, 1, "{} of {id}", table.name);
         }
     }
+}
+
+fn seals() -> &'static Table {
+    let mut tables = tables::of_records().into_iter();
+    tables.find(|table| table.name == "audit_seals").unwrap()
 }
 
 /// Returns a seal of a platform at a position.
@@ -210,8 +234,7 @@ async fn positions(cells: &CellRows, seals: &'static Table) -> Result<Vec<i64>, 
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_of_all_seals_waits_for_commits_that_have_not_reached_their_cells() {
-    let mut tables = tables::of_records().into_iter();
-    let seals = tables.find(|table| table.name == "audit_seals").unwrap();
+    let seals = seals();
     let rows = memories();
     let cells = over(&rows).await.unwrap().with_unknown_platforms_spread();
     let [second, first] = two_platforms();

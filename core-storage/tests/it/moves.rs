@@ -9,6 +9,7 @@ use core_domain::port::Mode;
 use core_storage::cells::{CellRows, MoveError, MoveOptions, MoveProgress, MoveReport};
 use core_storage::copy::{TableDigest, digest_rows};
 use core_storage::fault::FaultStore;
+use core_storage::testing;
 use core_storage::{
     Column, Filter, ReadRow, Replacement, Row, RowStore, RowTx, Select, Table, Type, VERSION,
     Value, tables,
@@ -255,6 +256,65 @@ async fn changes_between_two_passes_reach_the_target() {
     let before = digests(&cells).await;
     move_to(&cells, "b", &AT_ONCE).await.unwrap();
     assert_same(&digests(&cells).await, &before, "");
+}
+
+/// A lock that keeps the rows of jobs from being written in a database.
+async fn lock_job_events(url: &str) -> tokio_postgres::Client {
+    let client = testing::connect(url).await;
+    let lock = "BEGIN; LOCK TABLE job_events IN SHARE ROW EXCLUSIVE MODE";
+    client.batch_execute(lock).await.unwrap();
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_to_switch_that_ended_between_a_job_and_its_events_leaves_none_out() {
+    let (rows, databases) = databases().await;
+    let cells = open_filled(&rows, 3).await;
+    let (jobs, events) = (table("jobs"), table("job_events"));
+    let (progress, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let (changing, url) = (cells.clone(), databases[2].url.clone());
+    let changes = tokio::spawn(async move {
+        let mut lock = None;
+        let mut attempts = 0;
+        while let Some(report) = reports.recv().await {
+            match report {
+                // After the first pass, a job is added whose events cannot be copied.
+                MoveProgress::Copied { .. } if attempts == 0 => {
+                    let mut unit = changing.begin(Mode::Write).await.unwrap();
+                    for table in [jobs, events] {
+                        unit.insert(table, row(table, MOVING, 99)).await.unwrap();
+                    }
+                    unit.commit().await.unwrap();
+                    lock = Some(lock_job_events(&url).await);
+                }
+                MoveProgress::TooSlow => {
+                    attempts += 1;
+                    lock = None;
+                }
+                _ => {}
+            }
+            done.send(()).unwrap();
+        }
+        drop(lock);
+        attempts
+    });
+    let options = MoveOptions {
+        max_pause: Duration::from_millis(500),
+        max_attempts: 10,
+        settle_time: Duration::ZERO,
+    };
+    let mut report_and_wait = move |report| {
+        progress.send(report).unwrap();
+        waiting.recv().unwrap();
+    };
+    let moved = cells.move_platform(MOVING, "b", &options, &mut report_and_wait);
+    moved.await.unwrap();
+    drop(report_and_wait);
+    assert!(changes.await.unwrap() > 0);
+    let of_job = Filter::eq("job_id", &*format!("{MOVING}-99"));
+    let mut unit = cells.begin(Mode::Read).await.unwrap();
+    assert_eq!(unit.count(events, &of_job).await.unwrap(), 1);
 }
 
 /// Sets the status of a job of the moving platform.
