@@ -14,7 +14,7 @@ use core_domain::port::{Direction, HostStatements, Mode, StatementTime};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{GroupSum, Replacement, RowTx};
+use crate::row_store::{GroupSum, RecordedRows, Replacement, RowTx};
 use crate::table::{Table, Type};
 use crate::tables;
 use crate::value::{ReadRow, Row, Value, Visit};
@@ -406,6 +406,26 @@ impl RowTx for CheckedTx {
     async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
         self.ensure_writable()?;
         let outcome = self.inner.close_gate(max_wait).await;
+        self.track_error(outcome)
+    }
+
+    async fn start_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        self.ensure_writable()?;
+        let outcome = self.inner.start_recording(rows, max_wait).await;
+        self.track_error(outcome)
+    }
+
+    async fn stop_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        self.ensure_writable()?;
+        let outcome = self.inner.stop_recording(rows, max_wait).await;
         self.track_error(outcome)
     }
 

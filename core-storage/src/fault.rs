@@ -12,7 +12,9 @@ use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{GroupSum, PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
+use crate::row_store::{
+    GroupSum, PreparedUnit, RecordedRows, Replacement, RowStore, RowTx, UnitEnd,
+};
 use crate::table::Table;
 use crate::value::{Row, Value, Visit};
 
@@ -390,6 +392,24 @@ impl RowTx for FaultTx {
     async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
         self.store.call()?;
         self.inner.close_gate(max_wait).await
+    }
+
+    async fn start_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        self.store.call()?;
+        self.inner.start_recording(rows, max_wait).await
+    }
+
+    async fn stop_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        self.store.call()?;
+        self.inner.stop_recording(rows, max_wait).await
     }
 
     async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {

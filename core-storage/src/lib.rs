@@ -142,7 +142,7 @@ pub use filter::{Filter, IntoValue, Op, prefix_end};
 pub use join::{Join, On, VisitJoined};
 pub use page::DEFAULT_PAGE_BYTES;
 pub use query::{Order, Select};
-pub use row_store::{GroupSum, PreparedUnit, Replacement, RowStore, RowTx, UnitEnd};
+pub use row_store::{GroupSum, PreparedUnit, RecordedRows, Replacement, RowStore, RowTx, UnitEnd};
 pub use table::{
     ArchiveBound, Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION,
 };

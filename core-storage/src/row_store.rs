@@ -14,6 +14,19 @@ use crate::query::Select;
 use crate::table::Table;
 use crate::value::{ReadRow, Row, Value, Visit};
 
+/// The rows of a platform in a table, whose changes are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedRows<'r> {
+    /// The id of the platform.
+    pub platform: &'r str,
+    /// The table.
+    pub table: &'static Table,
+    /// The column that names the platform.
+    pub column: &'static str,
+    /// The values of this column in the rows of the platform.
+    pub names: &'r [String],
+}
+
 /// An engine that stores rows. The module `conformance` tests the contract.
 #[async_trait]
 pub trait RowStore: Send + Sync + std::fmt::Debug {
@@ -390,6 +403,35 @@ pub trait RowTx: Send {
     async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
         let _ = max_wait;
         Ok(())
+    }
+
+    /// Starts to record which rows change, when this unit commits: adds the key of each changed row to the table
+    /// `cell_changes`. Waits for the units that have changed the table. Does nothing if these rows are recorded already.
+    /// Returns whether the engine can record changes. Default: `false`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if such units are open after this time.
+    async fn start_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        let _ = (rows, max_wait);
+        Ok(false)
+    }
+
+    /// Stops to record which rows change, when this unit commits. Does nothing if they are not recorded. Returns whether the
+    /// engine can record changes. Default: `false`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if units that use the table are open after this time.
+    async fn stop_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        let _ = (rows, max_wait);
+        Ok(false)
     }
 
     /// Runs statements of the host program in the transaction of this unit. Every error aborts the unit. An engine without

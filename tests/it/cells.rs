@@ -9,7 +9,7 @@ use core_storage::testing::{self, TestDatabase};
 use http::Method;
 use serde_json::json;
 
-use crate::world::{Call, Installation, SERVICE_KEY, Server, run};
+use crate::world::{Call, Installation, SERVICE_KEY, Server, run, run_until};
 
 /// Cells are assigned by chance. Among this many platforms, the probability that a cell gets none is below 1 to 10 million.
 const PLATFORMS: usize = 48;
@@ -33,6 +33,15 @@ async fn databases(folder: &Path) -> (Vec<TestDatabase>, PathBuf) {
     (databases, path)
 }
 
+/// Returns what `doctor` prints. Panics if it finds a failure.
+async fn doctor(data: &Path, arguments: &[&str]) -> String {
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["doctor"]).collect();
+    let output = run(data, &arguments, "").await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
 async fn count(database: &TestDatabase, query: &str) -> i64 {
     let client = testing::connect(&database.url).await;
     client.query_one(query, &[]).await.unwrap().get(0)
@@ -49,21 +58,12 @@ async fn a_server_spreads_platforms_over_cells_and_serves_them_as_one_list_postg
         file.to_str().unwrap(),
     ];
     let data = folder.path().join("data");
-    let doctor: Vec<&str> = arguments.into_iter().chain(["doctor"]).collect();
-    let output = run(&data, &doctor, "").await;
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        output.status.success() && text.contains("of cell b: has no tables yet"),
-        "{text}"
-    );
+    let text = doctor(&data, &arguments).await;
+    assert!(text.contains("of cell b: has no tables yet"), "{text}");
 
     let server = Server::start(&data, &arguments).await;
-    let output = run(&data, &doctor, "").await;
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        output.status.success() && text.contains("can commit together"),
-        "{text}"
-    );
+    let text = doctor(&data, &arguments).await;
+    assert!(text.contains("can commit together"), "{text}");
 
     let created = create_platforms(&server, PLATFORMS).await;
     // A slug that a platform of another cell has is taken.
@@ -135,6 +135,12 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
     let in_a = client.query_one("SELECT min(id) FROM platforms", &[]).await;
     let platform: String = in_a.unwrap().get(0);
     let path = format!("/api/v1/platforms/{platform}");
+    let command = ["move-platform", &platform, "--to", "b"];
+    let command: Vec<&str> = arguments.into_iter().chain(command).collect();
+    // The first run ends early. The second one goes on.
+    run_until(&data, &command, "announced").await;
+    let unended = format!("platform {platform} is moving from a to b");
+    assert!(doctor(&data, &arguments).await.contains(&unended));
     let has_moved = AtomicBool::new(false);
     let changes = async {
         let mut count = 0_u32;
@@ -155,9 +161,7 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
         count
     };
     let moves = async {
-        let command = ["move-platform", &platform, "--to", "b"];
-        let arguments: Vec<&str> = arguments.into_iter().chain(command).collect();
-        let output = run(&data, &arguments, "").await;
+        let output = run(&data, &command, "").await;
         has_moved.store(true, Ordering::SeqCst);
         output
     };
@@ -171,6 +175,7 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
         "{progress}"
     );
     assert!(count > 5, "only {count} changes");
+    assert!(!doctor(&data, &arguments).await.contains("is moving"));
     let stored = format!("SELECT count(*) FROM platforms WHERE id = '{platform}'");
     let entries = format!(
         "SELECT (SELECT count(*) FROM audit_entries WHERE platform_id = '{platform}') \

@@ -14,6 +14,7 @@ use core_domain::port::{Cause, Infrastructure, Mode, Store};
 use core_domain::registry::ResourceType;
 use core_http::gateway::{HttpUpstream, Upstream};
 use core_http::kernel::{empty_body, read_body};
+use core_storage::cells::UnendedMove;
 use http::{Request, StatusCode, Uri};
 use tokio::time::timeout;
 
@@ -21,7 +22,7 @@ use crate::assemble::open_options;
 #[cfg(feature = "s3")]
 use crate::blobs::s3_config;
 use crate::infrastructure::infrastructure;
-use crate::open::{OpenOptions, StoreChoice};
+use crate::open::{Access, OpenOptions, StoreChoice, cell_rows};
 use crate::secret::InstallationSecret;
 use crate::{SuiteBuilder, SuiteError};
 
@@ -197,26 +198,33 @@ impl SuiteBuilder {
             .iter()
             .all(|finding| finding.severity != Severity::Failure)
         {
-            found.extend(self.cell_finding().await);
+            found.extend(self.cell_findings().await);
         }
         found
     }
 
-    /// Opens all cells together, which shows whether they can commit together. Returns `None` if one is new.
-    async fn cell_finding(&self) -> Option<Finding> {
+    /// Opens all cells together, which shows whether they can commit together, and reads the moves that have not ended. Returns
+    /// nothing if a cell is new.
+    async fn cell_findings(&self) -> Vec<Finding> {
         for (_, database) in self.databases() {
             let plan = Box::pin(database.plan_migrations()).await;
             if plan.is_ok_and(|plan| plan.applied == 0) {
-                return None;
+                return Vec::new();
             }
         }
         let secret = InstallationSecret::generate(self.entropy.as_ref());
         let options = open_options(self, &secret);
-        let opened = Box::pin(self.store.clone().open_read_only(options)).await;
-        Some(match opened {
-            Ok(_) => Finding::fine("cells", "can commit together"),
-            Err(error) => Finding::failure("cells", Cause::new(error).to_string()),
-        })
+        let opened = Box::pin(cell_rows(self.store.clone(), options, Access::ReadOnly)).await;
+        let rows = match opened {
+            Ok(rows) => rows,
+            Err(error) => return vec![Finding::failure("cells", Cause::new(error).to_string())],
+        };
+        let mut found = vec![Finding::fine("cells", "can commit together")];
+        match rows.unended_moves().await {
+            Ok(moves) => found.extend(moves.iter().map(move_finding)),
+            Err(error) => found.push(Finding::failure("cells", error.to_string())),
+        }
+        found
     }
 
     /// Explains why the database could not be opened. A new database is not a failure.
@@ -450,6 +458,14 @@ fn clock_finding(own: Timestamp, theirs: Timestamp) -> Finding {
     } else {
         Finding::fine(subject, text)
     }
+}
+
+fn move_finding(one: &UnendedMove) -> Finding {
+    let UnendedMove { platform, from, to } = one;
+    let text = format!(
+        "platform {platform} is moving from {from} to {to}; unless a process is moving it now, start the move again, or cancel it"
+    );
+    Finding::warning("cells", text)
 }
 
 fn folder_findings(folder: &Path) -> Vec<Finding> {

@@ -4,8 +4,8 @@
 //! 2. Home stores the decision together with its own changes. Its commit is the commit of the unit.
 //! 3. The other databases commit what they prepared.
 //!
-//! If the process ends in between, another one carries on ([`end_abandoned`]). If home has no decision, that
-//! process first stores the decision to undo the unit. Only one of the two decisions can be stored.
+//! If the process ends in between, or cannot reach a database, another one carries on ([`end_abandoned`]). If home has no
+//! decision, that process first stores the decision to undo the unit. Only one of the two decisions can be stored.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::cell_set::CellSet;
 use super::config::HOME;
@@ -27,11 +27,14 @@ use crate::value::{ReadRow, Row, Value};
 /// The pause between two searches for abandoned units.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The age from which a prepared unit counts as abandoned. Its process usually decides within milliseconds.
+/// The age from which a prepared unit without a decision counts as abandoned. Its process usually decides within milliseconds.
 const MIN_AGE: Duration = Duration::from_secs(10);
 
-/// How long a reader waits for the end of prepared units.
+/// How long a move waits for the end of prepared units.
 const MAX_WAIT: Duration = Duration::from_secs(3);
+
+/// How long a reader leaves it to the process of a unit to carry out its decision.
+const LEFT_TO_PROCESS: Duration = Duration::from_millis(100);
 
 /// The pause between two looks at units that a reader waits for.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -124,35 +127,56 @@ pub(super) async fn commit_together(
     })
 }
 
-/// Waits until the units that are prepared in the cell have ended. After this, a read of the cell sees everything that was
-/// decided before the call.
+/// Waits until the units that are prepared in the cell have ended.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if they have not ended after a few seconds, because their process did.
 pub(super) async fn wait_for_prepared(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
-    if cell == HOME {
-        return Ok(());
-    }
-    let names = async || {
-        let units = prepared_units(cells, cell).await?;
-        let names = units.into_iter().map(|unit| unit.name);
-        Ok::<BTreeSet<String>, StoreError>(names.collect())
-    };
-    let mut waiting = names().await?;
-    let end = async {
-        while !waiting.is_empty() {
-            sleep(POLL_INTERVAL).await;
-            let left = names().await?;
-            waiting.retain(|name| left.contains(name));
-        }
-        Ok(())
-    };
-    let ended = timeout(MAX_WAIT, end).await;
-    ended.unwrap_or_else(|_| {
-        Err(StoreError::unavailable(
+    match wait_for_end(cells, cell, MAX_WAIT).await?.is_empty() {
+        true => Ok(()),
+        false => Err(StoreError::unavailable(
             "a change of several cells has not ended yet",
-        ))
-    })
+        )),
+    }
+}
+
+/// Makes everything visible in the cell that was decided before the call. Carries out decisions whose process ended, or could not
+/// reach the cell.
+///
+/// # Errors
+/// Those of the store.
+pub(super) async fn carry_out_decisions(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
+    for id in wait_for_end(cells, cell, LEFT_TO_PROCESS).await? {
+        if is_committed(cells, &id).await? {
+            end(cells, cell, &id, UnitEnd::Commit).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the end of the units that are prepared in the cell. Returns those that have not ended after this time.
+async fn wait_for_end(
+    cells: &CellSet,
+    cell: usize,
+    max_wait: Duration,
+) -> Result<BTreeSet<String>, StoreError> {
+    if cell == HOME {
+        return Ok(BTreeSet::new());
+    }
+    let prefix = prefix(cells, cell);
+    let ids = async || {
+        let units = prepared_units(cells, cell).await?;
+        let id = |unit: PreparedUnit| unit.name.strip_prefix(&prefix).map(str::to_owned);
+        Ok::<BTreeSet<String>, StoreError>(units.into_iter().filter_map(id).collect())
+    };
+    let began = Instant::now();
+    let mut waiting = ids().await?;
+    while !waiting.is_empty() && began.elapsed() < max_wait {
+        sleep(POLL_INTERVAL).await;
+        let left = ids().await?;
+        waiting.retain(|id| left.contains(id));
+    }
+    Ok(waiting)
 }
 
 /// Stores the decision to commit, in the unit of the home cell.
@@ -171,7 +195,8 @@ fn decision(id: &str, is_committed: bool, at: i64) -> Row {
     ]
 }
 
-/// Ends the units that were prepared at least this long ago, and removes old decisions. Returns the number of units.
+/// Ends the units that are decided, or were prepared at least this long ago, and removes old decisions. Returns the number of
+/// units.
 pub(super) async fn end_abandoned(cells: &CellSet, min_age: Duration) -> Result<u64, StoreError> {
     let mut ended = 0;
     let mut open = BTreeSet::new();
@@ -211,7 +236,7 @@ async fn end_in_cell(
         let Some(id) = unit.name.strip_prefix(&prefix) else {
             continue;
         };
-        if unit.age < min_age {
+        if unit.age < min_age && !is_committed(cells, id).await? {
             open.insert(id.to_owned());
             continue;
         }
@@ -220,6 +245,19 @@ async fn end_in_cell(
         ended += 1;
     }
     Ok(ended)
+}
+
+/// Returns whether home has decided to commit a unit.
+async fn is_committed(cells: &CellSet, id: &str) -> Result<bool, StoreError> {
+    let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+    let of_unit = Select::of(&DECISIONS).filter(Filter::eq(DECISIONS.key(), id));
+    let mut is_committed = false;
+    let mut visit = |row: &dyn ReadRow| {
+        is_committed = row.read(1)?.as_bool() == Some(true);
+        Ok(())
+    };
+    home.select(&of_unit, &mut visit).await?;
+    Ok(is_committed)
 }
 
 /// Returns the decision about a unit. If home has none, the unit is undone.

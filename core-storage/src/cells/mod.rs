@@ -36,6 +36,7 @@ mod hidden;
 mod merge;
 mod move_platform;
 mod place;
+mod recording;
 mod route;
 mod rows;
 pub(crate) mod tables;
@@ -44,5 +45,5 @@ mod unique_values;
 mod unit;
 
 pub use config::{CellConfig, HOME_NAME, check_names};
-pub use move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport};
+pub use move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport, UnendedMove};
 pub use rows::CellRows;

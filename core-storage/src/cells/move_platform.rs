@@ -2,10 +2,11 @@
 //!
 //! 1. The move is announced at home, and the platform is hidden in the target. All processes notice this within seconds: from
 //!    then on they read the directory for each unit, and ignore the rows in the target.
-//! 2. Passes copy the rows, until few rows change between two passes.
-//! 3. The gate of the source is closed: units that write there end, and new ones wait. The last changes are copied, the counts
-//!    are compared, and the directory is changed, together with what both cells hide. Then the gate opens. A unit that waited
-//!    and had looked up the platform is run again, and goes to the target.
+//! 2. The source starts to record which rows change. A pass copies all rows, and a second one compares them. Then the changed
+//!    rows are copied, until there are few.
+//! 3. The gate of the source is closed: units that write there end, and new ones wait. The last changes are copied, and the
+//!    directory is changed, together with what both cells hide. Then the gate opens. A unit that waited and had looked up the
+//!    platform is run again, and goes to the target.
 //! 4. When no unit reads the source any more, the rows there are removed, and the move ends.
 //!
 //! If the process ends early, the move can be started again and goes on from what is there, or it can be cancelled before
@@ -23,9 +24,10 @@ use tokio::time::{Instant, sleep, timeout};
 use super::cell_set::CellSet;
 use super::commit::{commit_together, new_id, wait_for_prepared};
 use super::config::HOME;
-use super::directory::VALIDITY;
+use super::directory::{Move, VALIDITY};
 use super::hidden::{Run, hide, remove_old_rows, show, take_over};
 use super::place::Naming;
+use super::recording::Recording;
 use super::rows::CellRows;
 use super::tables::{MOVES, PLATFORMS};
 use super::transfer::{Transfer, remove_rows};
@@ -35,11 +37,14 @@ use crate::row_store::{RowTx, copies};
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
-/// The number of changed rows in a pass from which the last changes are copied quickly.
-const FEW_CHANGES: u64 = 1_000;
+/// The number of passes over all rows: one copies them, and one verifies the copy.
+const PASSES: u32 = 2;
 
-/// The maximum number of passes before the switch.
-const MAX_PASSES: u32 = 10;
+/// The number of changes that are copied quickly.
+const FEW_CHANGES: u64 = 500;
+
+/// The maximum number of rounds that copy changes before the first attempt to switch.
+const MAX_ROUNDS: u32 = 20;
 
 /// The maximum number of attempts to wait for the units in the target.
 const GATE_ATTEMPTS: u32 = 20;
@@ -90,12 +95,17 @@ pub enum MoveProgress {
         /// The number of rows that the pass has compared.
         rows: u64,
     },
-    /// A pass has ended.
+    /// A pass over all rows has ended.
     Copied {
         /// The number of rows that the pass has compared.
         rows: u64,
         /// The number of rows that differed.
         changed: u64,
+    },
+    /// Rows that have changed since a pass were copied.
+    CaughtUp {
+        /// The number of changes.
+        changes: u64,
     },
     /// An attempt to switch was undone, because it needed too long.
     TooSlow,
@@ -109,12 +119,23 @@ pub enum MoveProgress {
 /// The outcome of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoveReport {
-    /// The number of rows in each table, at the switch. Empty if the switch was in an earlier run.
+    /// The number of rows in each table, when they were compared last. Empty if the switch was in an earlier run.
     pub tables: Vec<(&'static str, u64)>,
     /// The time for which units that write to the source waited. `None` if the switch was in an earlier run.
     pub pause: Option<Duration>,
     /// The number of rows that were removed from the source, without those that belong to jobs.
     pub removed: u64,
+}
+
+/// A move that has not ended: a process may be working on it, or it ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnendedMove {
+    /// The id of the platform.
+    pub platform: String,
+    /// The name of the cell that the platform leaves.
+    pub from: String,
+    /// The name of the cell that it moves to.
+    pub to: String,
 }
 
 /// The reason why a move did not take place.
@@ -153,9 +174,9 @@ impl CellRows {
     /// Moves a platform to another cell, or continues such a move. The platform stays in use. A second run takes over from the
     /// first one, which fails.
     ///
-    /// All rows are compared in both cells before the pause of writes. In the pause, those that may have changed are compared,
-    /// and then the number of rows and the sum of their versions in each table that names platforms. After the move, the cell
-    /// that the platform left has no rows of it.
+    /// All rows are copied and then compared in both cells, before the pause of writes. In the pause, those are copied that have
+    /// changed since: the source records them, so the pause does not grow with the number of rows. (A store that cannot record
+    /// changes compares all rows in the pause.) After the move, the cell that the platform left has no rows of it.
     ///
     /// # Errors
     /// See [`MoveError`].
@@ -198,9 +219,27 @@ impl CellRows {
         let mut unit = cells.rows(moving.source).begin(Mode::ReadCommitted).await?;
         take_over(unit.as_mut(), run).await?;
         unit.commit().await?;
+        moving.recording(moving.source).stop().await?;
         report.removed = remove_rows(cells, moving.source, run).await?;
         end(cells, run, &claimed, None).await?;
         Ok(report)
+    }
+
+    /// Returns the moves that have not ended.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if home cannot be read.
+    pub async fn unended_moves(&self) -> Result<Vec<UnendedMove>, StoreError> {
+        let cells = self.cells();
+        cells.directory.read_moves(cells.rows(HOME)).await?;
+        let moves = cells.directory.moves(cells.rows(HOME)).await?;
+        let name = |cell: usize| cells.configs[cell].name.clone();
+        let unended = |one: &Move| UnendedMove {
+            platform: one.platform.clone(),
+            from: name(one.source),
+            to: name(one.target),
+        };
+        Ok(moves.iter().map(unended).collect())
     }
 
     /// Cancels a move that has not switched: removes the copies from the target. Returns their number, without those that
@@ -220,6 +259,13 @@ impl CellRows {
         if claimed.is_switched {
             return Err(MoveError::Switched(cells.configs[target].name.clone()));
         }
+        let recording = Recording {
+            cells,
+            run,
+            source: claimed.source,
+            hidden_in: target,
+        };
+        recording.stop().await?;
         let removed = remove_rows(cells, target, run).await?;
         end(cells, run, &claimed, Some(target)).await?;
         Ok(removed)
@@ -380,7 +426,7 @@ struct Moving<'m> {
     options: &'m MoveOptions,
 }
 
-/// The outcome of a switch: the number of rows in each table, and the pause.
+/// The outcome of a switch: the number of rows in each table when they were compared last, and the pause.
 type SwitchOutcome = (Vec<(&'static str, u64)>, Duration);
 
 impl Moving<'_> {
@@ -391,21 +437,37 @@ impl Moving<'_> {
         self.settle_target().await?;
         on_progress(MoveProgress::Announced);
         sleep(self.options.settle_time).await;
+        let is_recorded = self.recording(self.target).start().await?;
         let mut transfer = Transfer::new(self.cells, self.run, self.source, self.target);
-        for _ in 0..MAX_PASSES {
-            if self.copy(&mut transfer, on_progress).await? <= FEW_CHANGES {
+        for _ in 0..PASSES {
+            self.copy(&mut transfer, on_progress).await?;
+        }
+        for _ in 0..MAX_ROUNDS {
+            if !is_recorded || self.catch_up(&transfer, on_progress).await? <= FEW_CHANGES {
                 break;
             }
         }
         for _ in 0..self.options.max_attempts {
-            if let Some(switched) = self.switch(&mut transfer).await? {
-                return Ok(switched);
+            if let Some(pause) = self.switch(&mut transfer, is_recorded).await? {
+                return Ok((transfer.into_tables(), pause));
             }
             on_progress(MoveProgress::TooSlow);
             self.pause().await;
-            self.copy(&mut transfer, on_progress).await?;
+            if is_recorded {
+                self.catch_up(&transfer, on_progress).await?;
+            }
         }
         Err(MoveError::TooSlow)
+    }
+
+    /// The recording of the source. The platform is hidden in the other cell.
+    fn recording(&self, hidden_in: usize) -> Recording<'_> {
+        Recording {
+            cells: self.cells,
+            run: self.run,
+            source: self.source,
+            hidden_in,
+        }
     }
 
     /// Sleeps before the next attempt. Two moves in opposite directions do not try again at the same time.
@@ -438,27 +500,39 @@ impl Moving<'_> {
         Err(MoveError::TooSlow)
     }
 
-    /// Runs a pass. Returns the number of rows that differed.
+    /// Runs a pass.
     async fn copy(
         &self,
         transfer: &mut Transfer<'_>,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<(), StoreError> {
         let mut on_table = |table, rows| on_progress(MoveProgress::Copying { table, rows });
         let pass = transfer.copy_all(&mut on_table).await?;
         on_progress(MoveProgress::Copied {
             rows: pass.rows,
             changed: pass.changed,
         });
-        Ok(pass.changed)
+        Ok(())
     }
 
-    /// Copies the last changes and switches to the target. Returns `None`, with nothing changed, if the pause would be too
+    /// Copies the rows that have changed. Returns the number of changes.
+    async fn catch_up(
+        &self,
+        transfer: &Transfer<'_>,
+        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
+    ) -> Result<u64, StoreError> {
+        let changes = transfer.copy_changes().await?;
+        on_progress(MoveProgress::CaughtUp { changes });
+        Ok(changes)
+    }
+
+    /// Copies the last changes and switches to the target. Returns the pause; `None`, with nothing changed, if it would be too
     /// long.
     async fn switch(
         &self,
         transfer: &mut Transfer<'_>,
-    ) -> Result<Option<SwitchOutcome>, StoreError> {
+        is_recorded: bool,
+    ) -> Result<Option<Duration>, StoreError> {
         let cells = self.cells;
         let _turn = cells.take_turn().await;
         let started = Instant::now();
@@ -469,21 +543,20 @@ impl Moving<'_> {
             Err(error) => return Err(error),
         }
         let last = async {
-            transfer.copy_changes().await?;
-            transfer.verify().await
+            match is_recorded {
+                true => transfer.copy_changes().await.map(|_| ()),
+                false => transfer.copy_all(&mut |_, _| {}).await.map(|_| ()),
+            }
         };
         let left = self.options.max_pause.saturating_sub(started.elapsed());
-        let Ok(tables) = timeout(left, last).await else {
+        let Ok(copied) = timeout(left, last).await else {
             leaving.rollback().await;
             return Ok(None);
         };
-        let Some(tables) = tables? else {
-            leaving.rollback().await;
-            return Ok(None);
-        };
+        copied?;
         self.commit(leaving).await?;
         cells.directory.forget(self.run.platform);
-        Ok(Some((tables, started.elapsed())))
+        Ok(Some(started.elapsed()))
     }
 
     /// Changes the directory and what both cells hide, and moves the leases of running jobs.

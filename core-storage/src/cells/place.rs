@@ -91,6 +91,12 @@ pub(super) fn has_common_order(table: &Table) -> bool {
     table.name == "audit_seals"
 }
 
+/// Returns whether a row tells a caller that a change is complete, although its unit may have changed other cells than that of
+/// the row: the response to a request that is repeated.
+pub(super) fn confirms_changes(table: &Table) -> bool {
+    table.name == "idempotency_keys"
+}
+
 /// Returns whether each row belongs to a platform.
 fn has_platform(table: &Table) -> bool {
     let mut columns = table.columns.iter();

@@ -1,4 +1,5 @@
-//! The tables that connect the cells. They belong to no record. All but [`HIDDEN`] have rows in the home cell only.
+//! The tables that connect the cells. They belong to no record. All but [`HIDDEN`] and [`CHANGES`] have rows in the home cell
+//! only.
 
 use crate::table::{Column, Index, Table, Type, VERSION};
 
@@ -80,8 +81,29 @@ pub(crate) static HIDDEN: Table = table(
     &[],
 );
 
+/// In each cell: the rows of platforms that have changed since their move began, see
+/// [`start_recording`](crate::RowTx::start_recording).
+pub(super) static CHANGES: Table = table(
+    "cell_changes",
+    &[
+        column("id", Type::Text),
+        column("platform_id", Type::Text),
+        column("table_name", Type::Text),
+        column("row_key", Type::Text),
+        column(VERSION, Type::Int),
+    ],
+    &[Index::on(&["platform_id"])],
+);
+
 /// The tables of this module.
-pub(crate) const ALL: [&Table; 5] = [&PLATFORMS, &UNIQUE_VALUES, &DECISIONS, &MOVES, &HIDDEN];
+pub(crate) const ALL: [&Table; 6] = [
+    &PLATFORMS,
+    &UNIQUE_VALUES,
+    &DECISIONS,
+    &MOVES,
+    &HIDDEN,
+    &CHANGES,
+];
 
 /// Returns whether the table belongs to no record.
 pub(super) fn is_internal(table: &Table) -> bool {

@@ -1,9 +1,8 @@
 //! The copy of a platform's rows from one cell to another.
 //!
-//! A pass compares all rows of the platform in both cells and writes the differences. The first passes run while the platform
-//! is in use. They record the number of rows and the sum of their versions for each part of a large table. The last pass runs
-//! while nothing changes. It compares small tables, the parts of large ones whose sums differ, and the end of each table, where
-//! new rows are.
+//! A pass compares all rows of the platform in both cells and writes the differences. The passes run while the platform is in
+//! use. The source records the rows that change. After the passes, these are compared again, the last of them while nothing
+//! changes.
 
 use std::collections::BTreeSet;
 
@@ -13,31 +12,37 @@ use core_domain::provisioning::{Job, JobLease};
 
 use super::cell_set::CellSet;
 use super::hidden::{Run, lock_hidden};
-use super::place::{Place, place_of};
+use super::place::{Naming, Place, place_of};
+use super::recording::RecordedChanges;
+use super::tables::CHANGES;
 use crate::copy::{Changes, KeyRange, Scope, next_position, read_page, read_range};
 use crate::filter::Filter;
-use crate::row_store::{GroupSum, RowTx};
-use crate::table::{Table, VERSION};
+use crate::row_store::RowTx;
+use crate::table::Table;
 use crate::tables;
 use crate::tabular::Tabular;
 use crate::value::{Row, Value};
 
-/// The number of pages of a part.
-const PART_PAGES: usize = 10;
-
 /// Returns the rows of the platform in the tables that name platforms.
 pub(super) fn scopes(platform: &str) -> Vec<Scope> {
-    let scope = |table| match place_of(table) {
-        Place::Named(column, naming) => {
-            let names = naming.names(platform);
-            let names = names.iter().map(|name| Value::text(name)).collect();
-            let filter = Filter::In(column, names);
-            Some(Scope { table, filter })
-        }
+    let scope = |(table, column, naming)| scope_of(platform, table, column, naming);
+    named_tables().map(scope).collect()
+}
+
+/// Returns the tables that name platforms, with the column that does so.
+pub(super) fn named_tables() -> impl Iterator<Item = (&'static Table, &'static str, Naming)> {
+    let named = |table| match place_of(table) {
+        Place::Named(column, naming) => Some((table, column, naming)),
         _ => None,
     };
-    let tables = tables::of_records().into_iter();
-    tables.filter_map(scope).collect()
+    tables::of_records().into_iter().filter_map(named)
+}
+
+fn scope_of(platform: &str, table: &'static Table, column: &'static str, naming: Naming) -> Scope {
+    let names = naming.names(platform);
+    let names = names.iter().map(|name| Value::text(name)).collect();
+    let filter = Filter::In(column, names);
+    Scope { table, filter }
 }
 
 /// Returns the rows of jobs in the tables that name jobs, except leases: they move with the switch.
@@ -51,54 +56,6 @@ fn scopes_of_jobs(jobs: &[Value]) -> Vec<Scope> {
     };
     let tables = tables::of_records().into_iter();
     tables.filter_map(scope).collect()
-}
-
-/// A number of rows and the sum of their versions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct VersionSum {
-    rows: u64,
-    versions: i64,
-}
-
-impl VersionSum {
-    fn of(rows: &[Row]) -> Self {
-        let versions = rows.iter().filter_map(|row| row.last()?.as_int());
-        Self {
-            rows: rows.len() as u64,
-            versions: versions.sum(),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            rows: self.rows + other.rows,
-            versions: self.versions + other.versions,
-        }
-    }
-
-    async fn read(unit: &mut dyn RowTx, scope: &Scope) -> Result<Self, StoreError> {
-        let sums = unit.sum(scope.table, VERSION, &[], &scope.filter).await?;
-        let sum = |GroupSum { count, sum, .. }: &GroupSum| Self {
-            rows: *count,
-            versions: *sum,
-        };
-        Ok(sums.first().map(sum).unwrap_or_default())
-    }
-}
-
-/// A table with rows of the platform, as a pass left it: equal in both cells.
-struct CopiedTable {
-    /// The rows of the platform.
-    scope: Scope,
-    sum: VersionSum,
-    /// The ranges of keys of these rows. New rows are in the last one.
-    parts: Vec<Part>,
-}
-
-/// A range of keys of a table.
-struct Part {
-    scope: Scope,
-    sum: VersionSum,
 }
 
 /// What a pass has done.
@@ -116,10 +73,8 @@ pub(super) struct Transfer<'c> {
     run: Run<'c>,
     source: usize,
     target: usize,
-    tables: Vec<CopiedTable>,
-    /// `true` after a whole pass, which compares the rows of all jobs. The last pass compares only those of changed jobs,
-    /// because they change with their job.
-    has_all_jobs: bool,
+    /// The number of rows in each table, as the last pass found it.
+    tables: Vec<(&'static str, u64)>,
 }
 
 impl<'c> Transfer<'c> {
@@ -135,8 +90,12 @@ impl<'c> Transfer<'c> {
             source,
             target,
             tables: Vec::new(),
-            has_all_jobs: false,
         }
+    }
+
+    /// Returns the number of rows in each table, as the last pass found it.
+    pub(super) fn into_tables(self) -> Vec<(&'static str, u64)> {
+        self.tables
     }
 
     /// Makes all rows in the target equal to those in the source. Each table is read in one state.
@@ -145,139 +104,90 @@ impl<'c> Transfer<'c> {
         on_table: &mut (dyn FnMut(&'static str, u64) + Send),
     ) -> Result<Pass, StoreError> {
         self.tables.clear();
-        // The last pass may have ended between a job and its rows.
-        self.has_all_jobs = false;
         let mut pass = Pass::default();
         for scope in scopes(self.run.platform) {
-            let name = scope.table.name;
-            let copied = self.copy_table(scope, &mut pass).await?;
-            self.tables.push(copied);
-            on_table(name, pass.rows);
+            let mut reading = self.read(self.source).await?;
+            let rows = self.copy_scope(reading.as_mut(), &scope, &mut pass).await?;
+            reading.rollback().await;
+            self.tables.push((scope.table.name, rows));
+            on_table(scope.table.name, pass.rows);
         }
-        self.has_all_jobs = true;
         Ok(pass)
     }
 
-    async fn copy_table(&self, scope: Scope, pass: &mut Pass) -> Result<CopiedTable, StoreError> {
-        let key = scope.table.key();
-        let mut reading = self.read(self.source).await?;
-        let mut copied = CopiedTable {
-            scope,
-            sum: VersionSum::default(),
-            parts: Vec::new(),
-        };
-        let mut after: Option<Value> = None;
+    /// Makes the rows equal that the source has recorded as changed. Returns the number of changes. If nothing changes in the
+    /// meantime, all rows are equal then.
+    pub(super) async fn copy_changes(&self) -> Result<u64, StoreError> {
+        let mut count = 0;
         loop {
-            let behind = after.take().map(|after| Filter::gt(key, after));
-            let mut part = copied.scope.clone();
-            part.filter = part.filter.and(behind.unwrap_or_else(Filter::all));
-            let (sum, next) = self
-                .copy_part(reading.as_mut(), &part, PART_PAGES, pass)
-                .await?;
-            let up_to = next.clone().map(|last| Filter::le(key, last));
-            part.filter = part.filter.and(up_to.unwrap_or_else(Filter::all));
-            copied.sum = copied.sum.plus(sum);
-            copied.parts.push(Part { scope: part, sum });
-            match next {
-                Some(next) => after = Some(next),
-                None => break,
+            // The rows are read in the state that the recorded changes belong to.
+            let mut reading = self.read(self.source).await?;
+            let changes = RecordedChanges::read(reading.as_mut(), self.run.platform).await?;
+            for (name, keys) in &changes.keys {
+                self.copy_rows(reading.as_mut(), name, keys).await?;
+            }
+            reading.rollback().await;
+            count += changes.ids.len() as u64;
+            let is_last = changes.is_last();
+            self.forget(changes).await?;
+            if is_last {
+                return Ok(count);
             }
         }
-        reading.rollback().await;
-        Ok(copied)
     }
 
-    /// Makes the rows that may have changed since the last pass equal. Nothing changes in the source in the meantime.
-    pub(super) async fn copy_changes(&mut self) -> Result<Pass, StoreError> {
-        let mut reading = self.read(self.source).await?;
-        let mut pass = Pass::default();
-        let tables = std::mem::take(&mut self.tables);
-        for table in &tables {
-            self.copy_changes_of(reading.as_mut(), table, &mut pass)
-                .await?;
-        }
-        reading.rollback().await;
-        Ok(pass)
-    }
-
-    async fn copy_changes_of(
+    /// Makes the rows of a table with these keys equal.
+    async fn copy_rows(
         &self,
         reading: &mut dyn RowTx,
-        table: &CopiedTable,
-        pass: &mut Pass,
+        table: &str,
+        keys: &BTreeSet<String>,
     ) -> Result<(), StoreError> {
-        let Some((last, closed)) = table.parts.split_last() else {
-            return Ok(());
-        };
-        // Rows of an append-only table do not change, and the count shows whether one was added elsewhere.
-        let may_change = !closed.is_empty() && !table.scope.table.append_only;
-        if may_change {
-            if VersionSum::read(reading, &table.scope).await? == table.sum {
-                return Ok(());
-            }
-            for part in closed {
-                if VersionSum::read(reading, &part.scope).await? != part.sum {
-                    self.copy_part(reading, &part.scope, usize::MAX, pass)
-                        .await?;
-                }
-            }
+        let scopes = scopes(self.run.platform).into_iter();
+        let keys: Vec<Value> = keys.iter().map(|key| Value::text(key)).collect();
+        for mut scope in scopes.filter(|scope| scope.table.name == table) {
+            let of_keys = Filter::In(scope.table.key(), keys.clone());
+            scope.filter = scope.filter.and(of_keys);
+            let mut pass = Pass::default();
+            self.copy_scope(reading, &scope, &mut pass).await?;
         }
-        self.copy_part(reading, &last.scope, usize::MAX, pass)
-            .await?;
         Ok(())
     }
 
-    /// Compares the numbers of rows and the sums of versions of the tables that name platforms. Returns the number of rows of
-    /// each table; `None` if a table differs.
-    pub(super) async fn verify(&self) -> Result<Option<Vec<(&'static str, u64)>>, StoreError> {
-        let (source, target) = tokio::join!(self.sums(self.source), self.sums(self.target));
-        let (source, target) = (source?, target?);
-        let counts = source.iter().map(|(table, sum)| (*table, sum.rows));
-        Ok((source == target).then(|| counts.collect()))
-    }
-
-    async fn sums(&self, cell: usize) -> Result<Vec<(&'static str, VersionSum)>, StoreError> {
-        let mut unit = self.read(cell).await?;
-        let mut sums = Vec::new();
-        for scope in scopes(self.run.platform) {
-            let sum = match scope.table.append_only {
-                true => VersionSum {
-                    rows: unit.count(scope.table, &scope.filter).await?,
-                    versions: 0,
-                },
-                false => VersionSum::read(unit.as_mut(), &scope).await?,
-            };
-            sums.push((scope.table.name, sum));
+    /// Deletes recorded changes from the source.
+    async fn forget(&self, changes: RecordedChanges) -> Result<(), StoreError> {
+        if changes.ids.is_empty() {
+            return Ok(());
         }
-        unit.rollback().await;
-        Ok(sums)
+        let rows = self.cells.rows(self.source);
+        let mut unit = rows.begin(Mode::ReadCommitted).await?;
+        let of_ids = Filter::In(CHANGES.key(), changes.ids);
+        unit.delete(&CHANGES, &of_ids).await?;
+        unit.commit().await
     }
 
     async fn read(&self, cell: usize) -> Result<Box<dyn RowTx>, StoreError> {
         self.cells.rows(cell).begin(Mode::Read).await
     }
 
-    /// Makes up to a number of pages of a part equal. Returns the sum of their rows, and the last key if there may be more
-    /// rows.
-    async fn copy_part(
+    /// Makes rows of a table equal, and those of their jobs if they are jobs. Returns the number of rows.
+    async fn copy_scope(
         &self,
         reading: &mut dyn RowTx,
         scope: &Scope,
-        max_pages: usize,
         pass: &mut Pass,
-    ) -> Result<(VersionSum, Option<Value>), StoreError> {
-        let (mut sum, mut after) = (VersionSum::default(), None);
-        for _ in 0..max_pages {
+    ) -> Result<u64, StoreError> {
+        let (mut rows, mut after) = (0, None);
+        loop {
             let page = read_page(reading, scope, after.clone(), None).await?;
             let next = next_position(&page);
-            let of_page = VersionSum::of(&page);
-            sum = sum.plus(of_page);
-            pass.rows += of_page.rows;
+            rows += page.len() as u64;
+            pass.rows += page.len() as u64;
             let range = KeyRange {
                 after: after.take(),
                 last: next.as_ref(),
             };
-            let all = keys(&page);
+            let jobs = keys(&page);
             let changed = match self.equalize(scope, &range, page.clone()).await {
                 Err(StoreError::Conflict { .. }) => {
                     // A value moved from a row of a later page to one of this page.
@@ -286,17 +196,15 @@ impl<'c> Transfer<'c> {
                 }
                 outcome => outcome?,
             };
-            pass.changed += changed.len() as u64;
+            pass.changed += changed;
             if scope.table.name == Job::TABLE.name {
-                let jobs = if self.has_all_jobs { changed } else { all };
                 self.copy_rows_of_jobs(reading, &jobs, pass).await?;
             }
             match next {
                 Some(next) => after = Some(next),
-                None => return Ok((sum, None)),
+                None => return Ok(rows),
             }
         }
-        Ok((sum, after))
     }
 
     /// Makes the rows of jobs equal in the tables that name jobs.
@@ -316,27 +224,25 @@ impl<'c> Transfer<'c> {
         for scope in scopes_of_jobs(jobs) {
             let rows = read_range(reading, &scope, &all()).await?;
             pass.rows += rows.len() as u64;
-            pass.changed += self.equalize(&scope, &all(), rows).await?.len() as u64;
+            pass.changed += self.equalize(&scope, &all(), rows).await?;
         }
         Ok(())
     }
 
-    /// Makes the rows of a range of keys in the target equal to those of the source. Returns the keys of those that differed.
+    /// Makes the rows of a range of keys in the target equal to those of the source. Returns the number of those that differed.
     async fn equalize(
         &self,
         scope: &Scope,
         range: &KeyRange<'_>,
         source: Vec<Row>,
-    ) -> Result<Vec<Value>, StoreError> {
+    ) -> Result<u64, StoreError> {
         let changes = self.differences(scope, range, source).await?;
-        let mut changed = keys(&changes.insert);
-        let written: BTreeSet<Value> = changed.iter().cloned().collect();
-        let gone = changes.delete.iter().filter(|key| !written.contains(key));
-        changed.extend(gone.cloned());
+        let mut changed: BTreeSet<Value> = keys(&changes.insert).into_iter().collect();
+        changed.extend(changes.delete.iter().cloned());
         if !changed.is_empty() {
             self.write(scope.table, changes).await?;
         }
-        Ok(changed)
+        Ok(changed.len() as u64)
     }
 
     /// Deletes all rows of the platform in a table of the target that differ from those of the source.

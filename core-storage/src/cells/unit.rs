@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, HostStatements, StatementTime};
 
-use super::commit::{commit_together, wait_for_prepared};
+use super::commit::{carry_out_decisions, commit_together};
 use super::config::HOME;
 use super::merge::{MergedRows, MergedSums};
-use super::place::{Place, has_common_order, place_of};
+use super::place::{Place, confirms_changes, has_common_order, place_of};
 use super::route::{CellUnit, SeenRows};
 use super::unique_values::{self, Change, UniqueValue};
 use crate::checked_tx::is_recoverable;
@@ -231,7 +231,18 @@ impl CellUnit {
     ) -> Result<(), StoreError> {
         if cells.len() > 1 && has_common_order(table) {
             for cell in cells {
-                wait_for_prepared(&self.cells, *cell).await?;
+                carry_out_decisions(&self.cells, *cell).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all commits that are decided, if the row that was found confirms a change of an earlier unit. That unit may have
+    /// changed other cells, and its process may have ended.
+    async fn wait_for_confirmed(&mut self, table: &'static Table) -> Result<(), StoreError> {
+        if confirms_changes(table) {
+            for cell in HOME + 1..self.cells.configs.len() {
+                carry_out_decisions(&self.cells, cell).await?;
             }
         }
         Ok(())
@@ -491,7 +502,7 @@ impl RowTx for CellUnit {
             unit.tx.get(table, key, &visible, &mut watch).await?;
             drop(watch);
             if found {
-                break;
+                return self.wait_for_confirmed(table).await;
             }
         }
         Ok(())

@@ -22,7 +22,6 @@ mod config;
 mod connect;
 mod connection;
 mod error;
-mod gate;
 mod hints;
 mod notices;
 mod openings;

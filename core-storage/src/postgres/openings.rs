@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::port::Mode;
 
-use super::gate;
+use crate::sql::gate;
 use crate::sql::postgres::{begin, now};
 
 /// A transaction for single reads, each of which sees the newest state.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::StoreError;
+use tokio::time::sleep;
 
 use super::connection::Connection;
 use super::pool::{Pool, Work};
@@ -15,6 +16,13 @@ use crate::sql::postgres::RunError;
 
 /// The error code for a transaction that is not prepared, or not any more.
 const UNDEFINED_OBJECT: &str = "42704";
+
+/// The error code for a prepared transaction that another connection is ending.
+const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
+
+/// The number of attempts to end a prepared transaction that others are ending, and the pause between them.
+const BUSY_ATTEMPTS: u32 = 200;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 const UNITS: &str = "SELECT gid, (extract(epoch FROM now() - prepared) * 1000)::bigint \
     FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, $1) ORDER BY prepared";
@@ -66,16 +74,28 @@ pub(super) async fn end(pool: &Arc<Pool>, name: &str, end: UnitEnd) -> Result<()
     };
     let statement = format!("{verb} PREPARED {}", quote_literal(name));
     let mut lease = pool.acquire().await?;
-    lease.work = Work::Commit;
-    let outcome = lease.connection()?.batch(&statement).await;
-    lease.work = Work::None;
-    match outcome {
-        Err(RunError::Driver(error)) if error.sqlstate() == Some(UNDEFINED_OBJECT) => Ok(()),
-        Err(error) => {
-            lease.handle_error(&error);
-            Err(error.into_commit_failure())
+    let mut attempts = BUSY_ATTEMPTS;
+    loop {
+        attempts -= 1;
+        lease.work = Work::Commit;
+        let outcome = lease.connection()?.batch(&statement).await;
+        lease.work = Work::None;
+        let Err(error) = outcome else {
+            return Ok(());
+        };
+        let code = match &error {
+            RunError::Driver(error) => error.sqlstate(),
+            _ => None,
+        };
+        match code {
+            Some(UNDEFINED_OBJECT) => return Ok(()),
+            // Another process is ending it.
+            Some(OBJECT_NOT_IN_PREREQUISITE_STATE) if attempts > 0 => sleep(BUSY_PAUSE).await,
+            _ => {
+                lease.handle_error(&error);
+                return Err(error.into_commit_failure());
+            }
         }
-        Ok(()) => Ok(()),
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
-use super::gate;
 use super::pool::{Lease, Pool, Work};
 use super::position::Position;
 use super::prepared::quote_literal;
@@ -245,11 +244,18 @@ impl Executor for PostgresTx {
         self.finish_commit(outcome)
     }
 
-    async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
+    async fn run_locking(
+        &mut self,
+        statements: &str,
+        max_wait: Duration,
+    ) -> Result<(), StoreError> {
         self.open().await?;
         self.lease.work = Work::Statement;
-        let outcome = self.lease.connection()?.batch(&gate::close(max_wait)).await;
-        let is_busy = outcome.as_ref().err().is_some_and(gate::is_busy);
+        // With 0, the server would wait without a limit.
+        let millis = max_wait.as_millis().max(1);
+        let statements = format!("SET LOCAL lock_timeout = {millis}; {statements}");
+        let outcome = self.lease.connection()?.batch(&statements).await;
+        let is_busy = outcome.as_ref().err().is_some_and(is_busy);
         let outcome = self.finish_statement(outcome);
         match is_busy {
             true => Err(StoreError::unavailable(
@@ -278,4 +284,12 @@ impl Drop for PostgresTx {
     fn drop(&mut self) {
         self.end_without_commit("ROLLBACK");
     }
+}
+
+/// The error code for a lock that is not available in time.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// Returns whether a lock was not available in time.
+fn is_busy(error: &RunError) -> bool {
+    matches!(error, RunError::Driver(error) if error.sqlstate() == Some(LOCK_NOT_AVAILABLE))
 }

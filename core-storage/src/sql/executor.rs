@@ -62,17 +62,19 @@ pub trait Executor: Send {
         async { Err(no_connection()) }
     }
 
-    /// Closes the gate, see [`crate::RowTx::close_gate`]. An executor for a database that cannot do so keeps the default
+    /// Runs statements that take locks of tables. An executor for a database without such locks keeps the default
     /// implementation.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if units are open after this time; [`StoreError::Backend`] if the database has no gate.
-    fn close_gate(
+    /// [`StoreError::Unavailable`] if other units hold a lock after this time; [`StoreError::Backend`] if the executor cannot
+    /// run such statements.
+    fn run_locking(
         &mut self,
+        statements: &str,
         max_wait: Duration,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        let _ = max_wait;
-        async { Err(StoreError::backend("this store has no gate")) }
+        let _ = (statements, max_wait);
+        async { Err(StoreError::backend("this store cannot lock tables")) }
     }
 
     /// Makes all changes permanent. Without a transaction this does nothing.

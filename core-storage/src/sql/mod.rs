@@ -28,11 +28,13 @@ mod dialect;
 mod executor;
 #[cfg(feature = "conformance")]
 mod explain;
+pub(crate) mod gate;
 mod join;
 pub mod migration_plan;
 pub mod migrations;
 #[cfg(feature = "postgres-sql")]
 pub mod postgres;
+mod recording;
 mod release;
 mod render;
 mod statement;

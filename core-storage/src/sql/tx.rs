@@ -10,13 +10,15 @@ use core_domain::port::{Direction, HostStatements, SlowestStatements, StatementT
 use super::append::AppendQueue;
 use super::dialect::Dialect;
 use super::executor::Executor;
+use super::gate;
+use super::recording;
 use super::render;
 use super::statement::{Change, Cost, Statement};
 use super::text::{StatementCache, StatementWriter};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{GroupSum, Replacement, RowTx, insert_or_read};
+use crate::row_store::{GroupSum, RecordedRows, Replacement, RowTx, insert_or_read};
 use crate::table::{Column, Table, Type};
 use crate::value::{ReadRow, Row, Value, Visit};
 
@@ -407,7 +409,33 @@ impl<E: Executor> RowTx for SqlTx<E> {
     }
 
     async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
-        self.executor.close_gate(max_wait).await
+        self.executor.run_locking(&gate::close(), max_wait).await
+    }
+
+    async fn start_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        if self.dialect != Dialect::Postgres {
+            return Ok(false);
+        }
+        let statements = recording::start(rows);
+        self.executor.run_locking(&statements, max_wait).await?;
+        Ok(true)
+    }
+
+    async fn stop_recording(
+        &mut self,
+        rows: &RecordedRows<'_>,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
+        if self.dialect != Dialect::Postgres {
+            return Ok(false);
+        }
+        let statements = recording::stop(rows);
+        self.executor.run_locking(&statements, max_wait).await?;
+        Ok(true)
     }
 
     fn take_slowest_statements(&mut self) -> Vec<StatementTime> {

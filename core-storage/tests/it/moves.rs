@@ -1,12 +1,14 @@
 //! A platform moves to another cell while it is in use.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use core_storage::cells::{CellRows, MoveError, MoveOptions, MoveProgress, MoveReport};
+use core_storage::cells::{
+    CellRows, MoveError, MoveOptions, MoveProgress, MoveReport, UnendedMove,
+};
 use core_storage::copy::{TableDigest, digest_rows};
 use core_storage::fault::FaultStore;
 use core_storage::testing;
@@ -227,7 +229,14 @@ async fn the_rows_of_a_moving_platform_are_seen_once() {
     drop(unit);
     let other = move_to(&cells, "home", &AT_ONCE).await;
     assert!(matches!(other, Err(MoveError::OtherMove(_))));
+    let unended = UnendedMove {
+        platform: MOVING.to_owned(),
+        from: "a".to_owned(),
+        to: "b".to_owned(),
+    };
+    assert_eq!(cells.unended_moves().await.unwrap(), [unended]);
     assert!(cells.cancel_move(MOVING).await.unwrap() > 200);
+    assert!(cells.unended_moves().await.unwrap().is_empty());
     assert_eq!(rows_in(&digests(b.as_ref()).await), 0);
     assert_same(&digests(&cells).await, &before, "");
     move_to(&cells, "home", &AT_ONCE).await.unwrap();
@@ -239,20 +248,7 @@ async fn changes_between_two_passes_reach_the_target() {
     let rows = memories();
     let cells = open_filled(&rows, 12).await;
     move_to(&cells, "b", &WITHOUT_SWITCH).await.unwrap_err();
-    let (jobs, events) = (table("jobs"), table("job_events"));
-    let mut unit = cells.begin(Mode::Write).await.unwrap();
-    let gone = format!("{MOVING}-3");
-    let of_job = Filter::eq("job_id", &*gone);
-    assert_eq!(unit.delete(events, &of_job).await.unwrap(), 1);
-    let deleted = unit.delete(jobs, &Filter::eq("id", &*gone)).await;
-    assert_eq!(deleted.unwrap(), 1);
-    let first = Filter::eq("id", &*format!("{MOVING}-1"));
-    let set = [("kind", Value::text("changed")), (VERSION, Value::Int(2))];
-    assert_eq!(unit.update(jobs, &first, &set).await.unwrap(), 1);
-    for table in [jobs, events, table("audit_seals")] {
-        unit.insert(table, row(table, MOVING, 99)).await.unwrap();
-    }
-    unit.commit().await.unwrap();
+    change_rows(&cells).await;
     let before = digests(&cells).await;
     move_to(&cells, "b", &AT_ONCE).await.unwrap();
     assert_same(&digests(&cells).await, &before, "");
@@ -266,55 +262,120 @@ async fn lock_job_events(url: &str) -> tokio_postgres::Client {
     client
 }
 
+/// Moves the platform. After each report, the move waits until the future for it has ended.
+async fn move_while<F: Future<Output = ()> + Send>(
+    cells: &CellRows,
+    options: &MoveOptions,
+    mut change: impl FnMut(MoveProgress) -> F + Send + 'static,
+) -> Result<MoveReport, MoveError> {
+    let (progress, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let changes = tokio::spawn(async move {
+        while let Some(report) = reports.recv().await {
+            change(report).await;
+            done.send(()).unwrap();
+        }
+    });
+    let mut report_and_wait = move |report| {
+        progress.send(report).unwrap();
+        waiting.recv().unwrap();
+    };
+    let moved = cells.move_platform(MOVING, "b", options, &mut report_and_wait);
+    let moved = moved.await;
+    drop(report_and_wait);
+    changes.await.unwrap();
+    moved
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_to_switch_that_ended_between_a_job_and_its_events_leaves_none_out() {
     let (rows, databases) = databases().await;
     let cells = open_filled(&rows, 3).await;
-    let (jobs, events) = (table("jobs"), table("job_events"));
-    let (progress, mut reports) = tokio::sync::mpsc::unbounded_channel();
-    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let events = table("job_events");
     let (changing, url) = (cells.clone(), databases[2].url.clone());
-    let changes = tokio::spawn(async move {
-        let mut lock = None;
-        let mut attempts = 0;
-        while let Some(report) = reports.recv().await {
+    let lock = Arc::new(tokio::sync::Mutex::new(None));
+    let attempts = Arc::new(AtomicU32::new(0));
+    let failed = Arc::clone(&attempts);
+    let change = move |report| {
+        let (changing, url) = (changing.clone(), url.clone());
+        let (lock, failed) = (Arc::clone(&lock), Arc::clone(&failed));
+        async move {
             match report {
-                // After the first pass, a job is added whose events cannot be copied.
-                MoveProgress::Copied { .. } if attempts == 0 => {
-                    let mut unit = changing.begin(Mode::Write).await.unwrap();
-                    for table in [jobs, events] {
-                        unit.insert(table, row(table, MOVING, 99)).await.unwrap();
-                    }
-                    unit.commit().await.unwrap();
-                    lock = Some(lock_job_events(&url).await);
+                // Before the switch, a job is added whose events cannot be copied.
+                MoveProgress::CaughtUp { .. } if failed.load(Ordering::SeqCst) == 0 => {
+                    add_rows(&changing, &[table("jobs"), events]).await;
+                    *lock.lock().await = Some(lock_job_events(&url).await);
                 }
                 MoveProgress::TooSlow => {
-                    attempts += 1;
-                    lock = None;
+                    failed.fetch_add(1, Ordering::SeqCst);
+                    *lock.lock().await = None;
                 }
                 _ => {}
             }
-            done.send(()).unwrap();
         }
-        drop(lock);
-        attempts
-    });
+    };
     let options = MoveOptions {
         max_pause: Duration::from_millis(500),
         max_attempts: 10,
         settle_time: Duration::ZERO,
     };
-    let mut report_and_wait = move |report| {
-        progress.send(report).unwrap();
-        waiting.recv().unwrap();
-    };
-    let moved = cells.move_platform(MOVING, "b", &options, &mut report_and_wait);
-    moved.await.unwrap();
-    drop(report_and_wait);
-    assert!(changes.await.unwrap() > 0);
+    move_while(&cells, &options, change).await.unwrap();
+    assert!(attempts.load(Ordering::SeqCst) > 0);
     let of_job = Filter::eq("job_id", &*format!("{MOVING}-99"));
     let mut unit = cells.begin(Mode::Read).await.unwrap();
     assert_eq!(unit.count(events, &of_job).await.unwrap(), 1);
+}
+
+/// Adds a row of the moving platform to each of the tables.
+async fn add_rows(cells: &CellRows, tables: &[&'static Table]) {
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    for table in tables {
+        unit.insert(table, row(table, MOVING, 99)).await.unwrap();
+    }
+    unit.commit().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_change_after_they_were_compared_are_copied_before_the_switch() {
+    let (rows, databases) = databases().await;
+    let cells = open_filled(&rows, 12).await;
+    let expected = Arc::new(Mutex::new(Vec::new()));
+    let (changing, changed) = (cells.clone(), Arc::clone(&expected));
+    let change = move |report| {
+        let (changing, changed) = (changing.clone(), Arc::clone(&changed));
+        async move {
+            if matches!(report, MoveProgress::CaughtUp { .. }) {
+                change_rows(&changing).await;
+                let digests = digests(&changing).await;
+                *changed.lock().unwrap() = digests;
+            }
+        }
+    };
+    let report = move_while(&cells, &AT_ONCE, change).await.unwrap();
+    assert!(report.pause.is_some());
+    let expected = std::mem::take(&mut *expected.lock().unwrap());
+    assert_same(&digests(&cells).await, &expected, "");
+    // The source records nothing any more.
+    let source = testing::connect(&databases[1].url).await;
+    let left = "SELECT (SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'record_%') + (SELECT count(*) FROM cell_changes)";
+    let left: i64 = source.query_one(left, &[]).await.unwrap().get(0);
+    assert_eq!(left, 0);
+}
+
+/// Adds, changes and deletes rows of the moving platform.
+async fn change_rows(cells: &CellRows) {
+    let (jobs, events) = (table("jobs"), table("job_events"));
+    let mut unit = cells.begin(Mode::Write).await.unwrap();
+    let gone = format!("{MOVING}-3");
+    let of_job = Filter::eq("job_id", &*gone);
+    assert_eq!(unit.delete(events, &of_job).await.unwrap(), 1);
+    let deleted = unit.delete(jobs, &Filter::eq("id", &*gone)).await;
+    assert_eq!(deleted.unwrap(), 1);
+    let first = Filter::eq("id", &*format!("{MOVING}-1"));
+    let set = [("kind", Value::text("changed")), (VERSION, Value::Int(2))];
+    assert_eq!(unit.update(jobs, &first, &set).await.unwrap(), 1);
+    unit.commit().await.unwrap();
+    add_rows(cells, &[jobs, events, table("audit_seals")]).await;
 }
 
 /// Sets the status of a job of the moving platform.

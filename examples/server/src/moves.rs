@@ -63,6 +63,9 @@ fn show(progress: MoveProgress) {
             };
             eprintln!("{start}copied: {rows} records compared, {changed} written");
         }
+        MoveProgress::CaughtUp { changes } => {
+            eprintln!("caught up: {changes} changes copied");
+        }
         MoveProgress::TooSlow => {
             eprintln!("the last changes needed too long; trying again");
         }

@@ -32,7 +32,7 @@ pub(crate) use engine::{Engine, FaultyEngine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
 pub(crate) use platforms::{Calls, Image, Platforms, as_operator};
-pub(crate) use process::{Server, build_binary, checked_configuration, run};
+pub(crate) use process::{Server, build_binary, checked_configuration, run, run_until};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
 pub(crate) use stores::{DyingStore, YieldingStore, on_every_store};

@@ -66,6 +66,25 @@ pub(crate) async fn run(data: &Path, arguments: &[&str], input: &str) -> Output 
     child.wait_with_output().await.unwrap()
 }
 
+/// Runs a command of the server's binary, and kills it after a line of its standard error that starts with `text`.
+pub(crate) async fn run_until(data: &Path, arguments: &[&str], text: &str) {
+    let mut child = Command::new(binary())
+        .arg("--data")
+        .arg(data)
+        .args(arguments)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.starts_with(text) {
+            child.kill().await.unwrap();
+            return;
+        }
+    }
+    panic!("the command ended without {text}");
+}
+
 /// Returns the output of `check-config`, including its log.
 pub(crate) async fn checked_configuration(
     data: &Path,
