@@ -409,23 +409,14 @@ impl RowTx for CheckedTx {
         self.track_error(outcome)
     }
 
-    async fn start_recording(
+    async fn set_recording(
         &mut self,
         rows: &RecordedRows<'_>,
+        is_on: bool,
         max_wait: Duration,
     ) -> Result<bool, StoreError> {
         self.ensure_writable()?;
-        let outcome = self.inner.start_recording(rows, max_wait).await;
-        self.track_error(outcome)
-    }
-
-    async fn stop_recording(
-        &mut self,
-        rows: &RecordedRows<'_>,
-        max_wait: Duration,
-    ) -> Result<bool, StoreError> {
-        self.ensure_writable()?;
-        let outcome = self.inner.stop_recording(rows, max_wait).await;
+        let outcome = self.inner.set_recording(rows, is_on, max_wait).await;
         self.track_error(outcome)
     }
 

@@ -394,22 +394,14 @@ impl RowTx for FaultTx {
         self.inner.close_gate(max_wait).await
     }
 
-    async fn start_recording(
+    async fn set_recording(
         &mut self,
         rows: &RecordedRows<'_>,
+        is_on: bool,
         max_wait: Duration,
     ) -> Result<bool, StoreError> {
         self.store.call()?;
-        self.inner.start_recording(rows, max_wait).await
-    }
-
-    async fn stop_recording(
-        &mut self,
-        rows: &RecordedRows<'_>,
-        max_wait: Duration,
-    ) -> Result<bool, StoreError> {
-        self.store.call()?;
-        self.inner.stop_recording(rows, max_wait).await
+        self.inner.set_recording(rows, is_on, max_wait).await
     }
 
     async fn prepare(self: Box<Self>, name: &str) -> Result<(), StoreError> {

@@ -405,32 +405,19 @@ pub trait RowTx: Send {
         Ok(())
     }
 
-    /// Starts to record which rows change, when this unit commits: adds the key of each changed row to the table
-    /// `cell_changes`. Waits for the units that have changed the table. Does nothing if these rows are recorded already.
-    /// Returns whether the engine can record changes. Default: `false`.
+    /// Starts or stops to record which rows change, when this unit commits: the key of each changed row is added to the table
+    /// `cell_changes`. Waits for the units that have changed the table, and to stop, for those that have read it. Does nothing if
+    /// the rows are recorded already, or not recorded. Returns whether the engine can record changes. Default: `false`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if such units are open after this time.
-    async fn start_recording(
+    async fn set_recording(
         &mut self,
         rows: &RecordedRows<'_>,
+        is_on: bool,
         max_wait: Duration,
     ) -> Result<bool, StoreError> {
-        let _ = (rows, max_wait);
-        Ok(false)
-    }
-
-    /// Stops to record which rows change, when this unit commits. Does nothing if they are not recorded. Returns whether the
-    /// engine can record changes. Default: `false`.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] if units that use the table are open after this time.
-    async fn stop_recording(
-        &mut self,
-        rows: &RecordedRows<'_>,
-        max_wait: Duration,
-    ) -> Result<bool, StoreError> {
-        let _ = (rows, max_wait);
+        let _ = (rows, is_on, max_wait);
         Ok(false)
     }
 

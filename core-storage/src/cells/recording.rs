@@ -19,11 +19,17 @@ use crate::value::{ReadRow, Value};
 /// The maximum number of changes that are read at once.
 const MAX_CHANGES: u32 = 2_000;
 
-/// How long a table's triggers wait for units that use the table. New units wait behind them.
-const TRIGGER_WAIT: Duration = Duration::from_millis(300);
+/// How long a table's triggers wait for units that use the table, in one attempt after the other. New units wait behind them. The
+/// last wait is longer than the `deadlock_timeout` of the server (1 s): after that, it interrupts a vacuum of the table.
+const TRIGGER_WAITS: [Duration; 4] = [
+    Duration::from_millis(300),
+    Duration::from_millis(300),
+    Duration::from_millis(300),
+    Duration::from_millis(1_300),
+];
 
-/// The maximum number of attempts to change the triggers of a table.
-const TRIGGER_ATTEMPTS: u32 = 60;
+/// The maximum number of times that these attempts are made.
+const TRIGGER_ROUNDS: usize = 15;
 
 /// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -89,7 +95,7 @@ impl Recording<'_> {
     }
 
     /// Starts or stops to record the changes of all tables. Returns whether the source can record changes.
-    async fn change_all(&self, starts: bool) -> Result<bool, StoreError> {
+    async fn change_all(&self, is_on: bool) -> Result<bool, StoreError> {
         for (table, column, naming) in named_tables() {
             let names = naming.names(self.run.platform);
             let rows = RecordedRows {
@@ -98,7 +104,7 @@ impl Recording<'_> {
                 column,
                 names: &names,
             };
-            if !self.change(&rows, starts).await? {
+            if !self.change(&rows, is_on).await? {
                 return Ok(false);
             }
         }
@@ -106,23 +112,27 @@ impl Recording<'_> {
     }
 
     /// Starts or stops to record the changes of a table. Returns whether the source can record changes.
-    async fn change(&self, rows: &RecordedRows<'_>, starts: bool) -> Result<bool, StoreError> {
-        let mut attempts = TRIGGER_ATTEMPTS;
-        loop {
-            attempts -= 1;
-            match self.try_change(rows, starts).await {
-                Err(StoreError::Unavailable(_)) if attempts > 0 => sleep(RETRY_PAUSE).await,
+    async fn change(&self, rows: &RecordedRows<'_>, is_on: bool) -> Result<bool, StoreError> {
+        for attempt in 0..TRIGGER_WAITS.len() * TRIGGER_ROUNDS {
+            let max_wait = TRIGGER_WAITS[attempt % TRIGGER_WAITS.len()];
+            match self.try_change(rows, is_on, max_wait).await {
+                Err(StoreError::Unavailable(_)) => sleep(RETRY_PAUSE).await,
                 outcome => return outcome,
             }
         }
+        Err(StoreError::unavailable(
+            "units of work that use a table of the platform did not end in time",
+        ))
     }
 
-    async fn try_change(&self, rows: &RecordedRows<'_>, starts: bool) -> Result<bool, StoreError> {
+    async fn try_change(
+        &self,
+        rows: &RecordedRows<'_>,
+        is_on: bool,
+        max_wait: Duration,
+    ) -> Result<bool, StoreError> {
         let mut change = self.begin().await?;
-        let can_record = match starts {
-            true => change.unit().start_recording(rows, TRIGGER_WAIT).await?,
-            false => change.unit().stop_recording(rows, TRIGGER_WAIT).await?,
-        };
+        let can_record = change.unit().set_recording(rows, is_on, max_wait).await?;
         change.commit().await?;
         Ok(can_record)
     }

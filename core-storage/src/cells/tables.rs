@@ -82,7 +82,7 @@ pub(crate) static HIDDEN: Table = table(
 );
 
 /// In each cell: the rows of platforms that have changed since their move began, see
-/// [`start_recording`](crate::RowTx::start_recording).
+/// [`set_recording`](crate::RowTx::set_recording).
 pub(super) static CHANGES: Table = table(
     "cell_changes",
     &[

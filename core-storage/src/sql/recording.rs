@@ -13,8 +13,16 @@ const EVENTS: [(&str, &[&str]); 3] = [
     ("DELETE", &["OLD"]),
 ];
 
+/// Returns the statements that create the triggers of a table, or drop them.
+pub(super) fn statements(rows: &RecordedRows<'_>, is_on: bool) -> String {
+    match is_on {
+        true => start(rows),
+        false => stop(rows),
+    }
+}
+
 /// Returns the statement that creates the triggers of a table, unless they exist. It waits for units that have changed the table.
-pub(super) fn start(rows: &RecordedRows<'_>) -> String {
+fn start(rows: &RecordedRows<'_>) -> String {
     let RecordedRows {
         platform, table, ..
     } = rows;
@@ -46,7 +54,7 @@ pub(super) fn start(rows: &RecordedRows<'_>) -> String {
 }
 
 /// Returns the statements that drop the triggers of a table. They wait for units that have used the table.
-pub(super) fn stop(rows: &RecordedRows<'_>) -> String {
+fn stop(rows: &RecordedRows<'_>) -> String {
     let on = quote_ident(rows.table.name);
     let drop = |(event, _): &(&str, _)| {
         let trigger = quote_ident(&trigger_name(rows, event));

@@ -412,28 +412,16 @@ impl<E: Executor> RowTx for SqlTx<E> {
         self.executor.run_locking(&gate::close(), max_wait).await
     }
 
-    async fn start_recording(
+    async fn set_recording(
         &mut self,
         rows: &RecordedRows<'_>,
+        is_on: bool,
         max_wait: Duration,
     ) -> Result<bool, StoreError> {
         if self.dialect != Dialect::Postgres {
             return Ok(false);
         }
-        let statements = recording::start(rows);
-        self.executor.run_locking(&statements, max_wait).await?;
-        Ok(true)
-    }
-
-    async fn stop_recording(
-        &mut self,
-        rows: &RecordedRows<'_>,
-        max_wait: Duration,
-    ) -> Result<bool, StoreError> {
-        if self.dialect != Dialect::Postgres {
-            return Ok(false);
-        }
-        let statements = recording::stop(rows);
+        let statements = recording::statements(rows, is_on);
         self.executor.run_locking(&statements, max_wait).await?;
         Ok(true)
     }

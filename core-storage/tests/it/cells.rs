@@ -448,6 +448,21 @@ async fn a_prepared_unit_without_a_decision_is_undone() {
     assert_eq!(cells.end_abandoned(Duration::ZERO).await.unwrap(), 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_of_other_processes_are_carried_out_at_once() {
+    let (rows, _databases) = databases().await;
+    let cells = over(&rows).await.unwrap();
+    let mut unit = rows[1].begin(Mode::Write).await.unwrap();
+    unit.insert(&ITEMS, item("p-0", "1", 0)).await.unwrap();
+    let name = cells.prepared_name("a", "first");
+    unit.prepare(&name).await.unwrap();
+    decide(&rows).await;
+    // Several processes may do so at the same time.
+    let (one, other) = tokio::join!(cells.end_abandoned(LONG), cells.end_abandoned(LONG));
+    assert!(one.unwrap() + other.unwrap() > 0);
+    assert_eq!(count(&rows[1]).await, 1);
+}
+
 #[tokio::test]
 async fn a_cell_that_cannot_prepare_units_is_refused() {
     let folder = tempfile::tempdir().unwrap();
