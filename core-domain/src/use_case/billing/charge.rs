@@ -9,8 +9,8 @@ use super::invoice_state;
 use super::operation;
 use super::payment::{self, Outcome};
 use super::provider::{
-    AUTHENTICATION_REQUIRED, ChargeFailure, decline_code, outcome_unknown, payment_required,
-    provider_customer, reason_of,
+    AUTHENTICATION_REQUIRED, ChargeFailure, decline_code, nothing_happened, outcome_unknown,
+    payment_required, provider_customer, reason_of,
 };
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{
@@ -43,14 +43,18 @@ pub enum Charge {
         /// The secret for the browser. `None` if the charge was made earlier.
         client_secret: Option<Secret>,
     },
+    /// The provider was not called, or has certainly not charged the invoice. What depends on the charge is undone.
+    NotMade,
 }
 
 impl Charge {
-    /// Returns the `PAYMENT_REQUIRED` of a charge of an invoice that was not made. Returns `None` if it is paid.
+    /// Returns the error of a charge of an invoice that has failed: `PAYMENT_REQUIRED`, or `PAYMENT_PROVIDER_UNAVAILABLE` if it was
+    /// not made. Returns `None` if it is paid.
     #[must_use]
     pub fn refusal(&self, invoice: &InvoiceId) -> Option<Error> {
         let (reason, decline_code, secret) = match self {
             Self::Paid => return None,
+            Self::NotMade => return Some(nothing_happened()),
             Self::Declined {
                 reason,
                 decline_code,
@@ -328,7 +332,7 @@ async fn record_call(
         payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
         let charge = match invoice.status {
             InvoiceStatus::Paid => Charge::Paid,
-            _ => decline_charge(None),
+            _ => Charge::NotMade,
         };
         return Ok(SendOutcome::Before(charge));
     }
@@ -355,9 +359,8 @@ fn charge_of(attempt: &PaymentAttempt) -> Option<Charge> {
         AttemptStatus::ActionRequired => Some(Charge::ActionRequired {
             client_secret: None,
         }),
-        AttemptStatus::Failed | AttemptStatus::NotExecuted => {
-            Some(decline_charge(attempt.decline_code.clone()))
-        }
+        AttemptStatus::Failed => Some(decline_charge(attempt.decline_code.clone())),
+        AttemptStatus::NotExecuted => Some(Charge::NotMade),
     }
 }
 
@@ -481,7 +484,7 @@ async fn finish(
         Outcome::ActionRequired => Charge::ActionRequired {
             client_secret: None,
         },
-        Outcome::NotExecuted => decline_charge(None),
+        Outcome::NotExecuted => Charge::NotMade,
     })
 }
 

@@ -127,9 +127,9 @@ pub async fn finish_upgrade(
         Some(Charge::ActionRequired { client_secret }) => {
             (UpgradeStatus::RequiresAction, client_secret)
         }
-        Some(declined @ Charge::Declined { .. }) => {
+        Some(failed @ (Charge::Declined { .. } | Charge::NotMade)) => {
             let invoice = pending.charge.invoice_id.as_ref();
-            if let Some(refusal) = invoice.and_then(|invoice| declined.refusal(invoice)) {
+            if let Some(refusal) = invoice.and_then(|invoice| failed.refusal(invoice)) {
                 return Err(refusal);
             }
             (UpgradeStatus::Active, None)

@@ -453,17 +453,32 @@ async fn a_charging_request_that_is_interrupted_anywhere_charges_once_when_it_is
         assert!(done.status.is_success(), "{scenario:?} {}", done.json);
         finish(&world).await;
         let expected = all_amounts(&world).await;
-        for fault in [StoreFault::Death, StoreFault::LostReply] {
+        for (fault, outage) in [
+            (StoreFault::Death, None),
+            (StoreFault::LostReply, None),
+            (StoreFault::Death, Some(PaymentFault::Unreachable)),
+            (StoreFault::LostReply, Some(PaymentFault::Unreachable)),
+        ] {
             for n in 1.. {
                 let store;
                 (world, store) = world.with_faulty_image(&image);
                 fault.inject(&store, n);
+                if let Some(outage) = outage {
+                    world.payments.fail_next(outage);
+                }
                 send(&world).await;
                 let is_reached = fault.end(&store);
+                world.payments.forget_faults();
                 recover(&world, &world.billing_parts).await;
                 finish(&world).await;
-                let again = send(&world).await;
-                let case = format!("{scenario:?} {fault:?} {n}");
+                let mut again = send(&world).await;
+                let case = format!("{scenario:?} {fault:?} {outage:?} {n}");
+                if outage.is_some() && again.status == 502 {
+                    // The first request was undone, and its error was lost.
+                    let code = &again.json["error"]["code"];
+                    assert_eq!(code, "PAYMENT_PROVIDER_UNAVAILABLE", "{case}");
+                    again = send(&world).await;
+                }
                 assert_eq!(again.status, done.status, "{case} {}", again.json);
                 assert_eq!(all_amounts(&world).await, expected, "{case}");
                 if !is_reached {
