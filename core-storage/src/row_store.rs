@@ -399,18 +399,18 @@ pub trait RowTx: Send {
     /// write unit.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if units are open after this time.
+    /// [`StoreError::Retry`] if units are open after this time.
     async fn close_gate(&mut self, max_wait: Duration) -> Result<(), StoreError> {
         let _ = max_wait;
         Ok(())
     }
 
     /// Starts or stops to record which rows change, when this unit commits: the key of each changed row is added to the table
-    /// `cell_changes`. Waits for the units that have changed the table, and to stop, for those that have read it. Does nothing if
-    /// the rows are recorded already, or not recorded. Returns whether the engine can record changes. Default: `false`.
+    /// `cell_changes`. Waits for the units that have changed the table. Does nothing if the rows are recorded already, or not
+    /// recorded. Returns whether the engine can record changes. Default: `false`.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if such units are open after this time.
+    /// [`StoreError::Retry`] if such units are open after this time.
     async fn set_recording(
         &mut self,
         rows: &RecordedRows<'_>,

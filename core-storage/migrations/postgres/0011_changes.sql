@@ -9,4 +9,4 @@ CREATE TABLE "cell_changes" (
 );
 CREATE INDEX "cell_changes_by_platform_id" ON "cell_changes" ("platform_id", "id");
 
-CREATE FUNCTION "record_change"() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE changed jsonb; BEGIN IF TG_OP = 'DELETE' THEN changed := to_jsonb(OLD); ELSE changed := to_jsonb(NEW); END IF; INSERT INTO "cell_changes" ("id", "platform_id", "table_name", "row_key", "row_version") VALUES (gen_random_uuid()::text, TG_ARGV[0], TG_TABLE_NAME, changed ->> TG_ARGV[1], 1); RETURN NULL; END $$;
+CREATE FUNCTION "record_change"() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ DECLARE changed jsonb; BEGIN IF TG_OP = 'DELETE' THEN changed := to_jsonb(OLD); ELSE changed := to_jsonb(NEW); END IF; INSERT INTO "cell_changes" ("id", "platform_id", "table_name", "row_key", "row_version") VALUES (gen_random_uuid()::text, TG_ARGV[0], TG_TABLE_NAME, changed ->> TG_ARGV[1], 1); RETURN NULL; END $$;

@@ -140,15 +140,21 @@ pub(super) async fn wait_for_prepared(cells: &CellSet, cell: usize) -> Result<()
     }
 }
 
-/// Makes everything visible in the cell that was decided before the call. Carries out decisions whose process ended, or could not
-/// reach the cell.
+/// Makes everything visible in the cell that the unit of home sees as decided. Carries out decisions whose process ended, or could
+/// not reach the cell.
 ///
 /// # Errors
-/// Those of the store.
-pub(super) async fn carry_out_decisions(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
+/// [`StoreError::Unavailable`] if a decision cannot be carried out now.
+pub(super) async fn carry_out_decisions(
+    cells: &CellSet,
+    cell: usize,
+    home: &mut dyn RowTx,
+) -> Result<(), StoreError> {
     for id in wait_for_end(cells, cell, LEFT_TO_PROCESS).await? {
-        if is_committed(cells, &id).await? {
-            end(cells, cell, &id, UnitEnd::Commit).await?;
+        if is_committed(home, &id).await? {
+            // The reader has changed nothing, whatever the error says about the unit.
+            let ended = end(cells, cell, &id, UnitEnd::Commit).await;
+            ended.map_err(StoreError::unavailable)?;
         }
     }
     Ok(())
@@ -236,9 +242,12 @@ async fn end_in_cell(
         let Some(id) = unit.name.strip_prefix(&prefix) else {
             continue;
         };
-        if unit.age < min_age && !is_committed(cells, id).await? {
-            open.insert(id.to_owned());
-            continue;
+        if unit.age < min_age {
+            let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+            if !is_committed(home.as_mut(), id).await? {
+                open.insert(id.to_owned());
+                continue;
+            }
         }
         let decision = decide(cells, id).await?;
         end(cells, cell, id, decision).await?;
@@ -248,8 +257,7 @@ async fn end_in_cell(
 }
 
 /// Returns whether home has decided to commit a unit.
-async fn is_committed(cells: &CellSet, id: &str) -> Result<bool, StoreError> {
-    let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+async fn is_committed(home: &mut dyn RowTx, id: &str) -> Result<bool, StoreError> {
     let of_unit = Select::of(&DECISIONS).filter(Filter::eq(DECISIONS.key(), id));
     let mut is_committed = false;
     let mut visit = |row: &dyn ReadRow| {

@@ -43,8 +43,8 @@ const PASSES: u32 = 2;
 /// The number of changes that are copied quickly.
 const FEW_CHANGES: u64 = 500;
 
-/// The maximum number of rounds that copy changes before the first attempt to switch.
-const MAX_ROUNDS: u32 = 20;
+/// The maximum number of times that changes are copied before the first attempt to switch, each time up to some thousands.
+const MAX_ROUNDS: u32 = 1_000;
 
 /// The maximum number of attempts to wait for the units in the target.
 const GATE_ATTEMPTS: u32 = 20;
@@ -443,7 +443,7 @@ impl Moving<'_> {
             self.copy(&mut transfer, on_progress).await?;
         }
         for _ in 0..MAX_ROUNDS {
-            if !is_recorded || self.catch_up(&transfer, on_progress).await? <= FEW_CHANGES {
+            if !is_recorded || self.catch_up(&transfer, on_progress).await? {
                 break;
             }
         }
@@ -457,6 +457,8 @@ impl Moving<'_> {
                 self.catch_up(&transfer, on_progress).await?;
             }
         }
+        // The next run compares all rows.
+        self.recording(self.target).stop().await?;
         Err(MoveError::TooSlow)
     }
 
@@ -493,7 +495,7 @@ impl Moving<'_> {
                     unit.rollback().await;
                     return Ok(());
                 }
-                Err(StoreError::Unavailable(_)) => self.pause().await,
+                Err(StoreError::Retry(_)) => self.pause().await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -515,15 +517,23 @@ impl Moving<'_> {
         Ok(())
     }
 
-    /// Copies the rows that have changed. Returns the number of changes.
+    /// Copies rows that have changed. Returns whether few changes are left.
     async fn catch_up(
         &self,
         transfer: &Transfer<'_>,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
-    ) -> Result<u64, StoreError> {
-        let changes = transfer.copy_changes().await?;
+    ) -> Result<bool, StoreError> {
+        let recording = self.recording(self.target);
+        let (changes, is_last) = transfer.copy_changes(&recording).await?;
         on_progress(MoveProgress::CaughtUp { changes });
-        Ok(changes)
+        Ok(is_last && changes <= FEW_CHANGES)
+    }
+
+    /// Copies all changes that are recorded, while nothing changes in the source.
+    async fn copy_last_changes(&self, transfer: &Transfer<'_>) -> Result<(), StoreError> {
+        let recording = self.recording(self.target);
+        while let (_, false) = transfer.copy_changes(&recording).await? {}
+        Ok(())
     }
 
     /// Copies the last changes and switches to the target. Returns the pause; `None`, with nothing changed, if it would be too
@@ -539,12 +549,12 @@ impl Moving<'_> {
         let mut leaving = cells.rows(self.source).begin(Mode::ReadCommitted).await?;
         match leaving.close_gate(self.options.max_pause / 2).await {
             Ok(()) => {}
-            Err(StoreError::Unavailable(_)) => return Ok(None),
+            Err(StoreError::Retry(_)) => return Ok(None),
             Err(error) => return Err(error),
         }
         let last = async {
             match is_recorded {
-                true => transfer.copy_changes().await.map(|_| ()),
+                true => self.copy_last_changes(transfer).await,
                 false => transfer.copy_all(&mut |_, _| {}).await.map(|_| ()),
             }
         };

@@ -1,11 +1,14 @@
 //! The cell of each row, by its table and its values.
 
-use core_domain::kernel::{PlatformId, TextValue};
+use core_domain::kernel::{PlatformId, StoreError, TextValue};
 use core_domain::provisioning::LaneKey;
-use core_domain::shared::AuditChain;
+use core_domain::shared::{AuditChain, StoredResponse};
 
 use super::tables;
 use crate::table::{PLATFORM, Table};
+use crate::tables::of_records;
+use crate::tabular::Tabular;
+use crate::value::ReadRow;
 
 /// How the cell of a row is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +94,34 @@ pub(super) fn has_common_order(table: &Table) -> bool {
     table.name == "audit_seals"
 }
 
+/// Returns the tables that name platforms, with the column that does so.
+pub(super) fn named_tables() -> impl Iterator<Item = (&'static Table, &'static str, Naming)> {
+    let named = |table| match place_of(table) {
+        Place::Named(column, naming) => Some((table, column, naming)),
+        _ => None,
+    };
+    of_records().into_iter().filter_map(named)
+}
+
 /// Returns whether a row tells a caller that a change is complete, although its unit may have changed other cells than that of
 /// the row: the response to a request that is repeated.
-pub(super) fn confirms_changes(table: &Table) -> bool {
-    table.name == "idempotency_keys"
+pub(super) fn confirms_changes(table: &Table, row: &dyn ReadRow) -> Result<bool, StoreError> {
+    if table.name != StoredResponse::TABLE.name {
+        return Ok(false);
+    }
+    let Some(at) = table
+        .columns
+        .iter()
+        .position(|column| column.name == "status")
+    else {
+        return Ok(false);
+    };
+    // Smaller numbers are those of requests that have no response yet.
+    Ok(row.read(at)?.as_int() >= Some(MIN_STATUS))
 }
+
+/// The smallest status of a response.
+const MIN_STATUS: i64 = 100;
 
 /// Returns whether each row belongs to a platform.
 fn has_platform(table: &Table) -> bool {
@@ -136,6 +162,7 @@ mod tests {
                 "billing_received_events",
                 "billing_subscriptions",
                 "billing_test_clock",
+                "cell_changes",
                 "cell_decisions",
                 "cell_hidden_platforms",
                 "cell_moves",

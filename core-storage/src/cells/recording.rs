@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::cell_set::CellSet;
 use super::hidden::{Run, lock_hidden};
+use super::place::named_tables;
 use super::tables::CHANGES;
-use super::transfer::named_tables;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RecordedRows, RowTx};
@@ -28,7 +28,7 @@ const TRIGGER_WAITS: [Duration; 4] = [
     Duration::from_millis(1_300),
 ];
 
-/// The maximum number of times that these attempts are made.
+/// The maximum number of times that all these attempts are made.
 const TRIGGER_ROUNDS: usize = 15;
 
 /// The pause between two attempts.
@@ -60,6 +60,14 @@ impl RecordedChanges {
         Ok(Self { keys, ids })
     }
 
+    async fn delete(self, mut change: GuardedUnit) -> Result<(), StoreError> {
+        if !self.ids.is_empty() {
+            let of_ids = Filter::In(CHANGES.key(), self.ids);
+            change.unit().delete(&CHANGES, &of_ids).await?;
+        }
+        change.commit().await
+    }
+
     /// Returns whether the unit that read these saw no more changes.
     pub(super) fn is_last(&self) -> bool {
         self.ids.len() < MAX_CHANGES as usize
@@ -88,10 +96,26 @@ impl Recording<'_> {
         if !self.change_all(false).await? {
             return Ok(());
         }
-        let mut change = self.begin().await?;
-        let of_platform = Filter::eq("platform_id", self.run.platform);
-        change.unit().delete(&CHANGES, &of_platform).await?;
-        change.commit().await
+        loop {
+            let mut change = self.begin().await?;
+            let changes = RecordedChanges::read(change.unit(), self.run.platform).await?;
+            let is_last = changes.is_last();
+            changes.delete(change).await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Deletes changes that were copied.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] if another run has taken over.
+    pub(super) async fn forget(&self, changes: RecordedChanges) -> Result<(), StoreError> {
+        if changes.ids.is_empty() {
+            return Ok(());
+        }
+        changes.delete(self.begin().await?).await
     }
 
     /// Starts or stops to record the changes of all tables. Returns whether the source can record changes.
@@ -116,7 +140,7 @@ impl Recording<'_> {
         for attempt in 0..TRIGGER_WAITS.len() * TRIGGER_ROUNDS {
             let max_wait = TRIGGER_WAITS[attempt % TRIGGER_WAITS.len()];
             match self.try_change(rows, is_on, max_wait).await {
-                Err(StoreError::Unavailable(_)) => sleep(RETRY_PAUSE).await,
+                Err(StoreError::Retry(_)) => sleep(RETRY_PAUSE).await,
                 outcome => return outcome,
             }
         }

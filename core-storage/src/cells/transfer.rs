@@ -12,9 +12,8 @@ use core_domain::provisioning::{Job, JobLease};
 
 use super::cell_set::CellSet;
 use super::hidden::{Run, lock_hidden};
-use super::place::{Naming, Place, place_of};
-use super::recording::RecordedChanges;
-use super::tables::CHANGES;
+use super::place::{Naming, Place, named_tables, place_of};
+use super::recording::{RecordedChanges, Recording};
 use crate::copy::{Changes, KeyRange, Scope, next_position, read_page, read_range};
 use crate::filter::Filter;
 use crate::row_store::RowTx;
@@ -27,15 +26,6 @@ use crate::value::{Row, Value};
 pub(super) fn scopes(platform: &str) -> Vec<Scope> {
     let scope = |(table, column, naming)| scope_of(platform, table, column, naming);
     named_tables().map(scope).collect()
-}
-
-/// Returns the tables that name platforms, with the column that does so.
-pub(super) fn named_tables() -> impl Iterator<Item = (&'static Table, &'static str, Naming)> {
-    let named = |table| match place_of(table) {
-        Place::Named(column, naming) => Some((table, column, naming)),
-        _ => None,
-    };
-    tables::of_records().into_iter().filter_map(named)
 }
 
 fn scope_of(platform: &str, table: &'static Table, column: &'static str, naming: Naming) -> Scope {
@@ -115,25 +105,22 @@ impl<'c> Transfer<'c> {
         Ok(pass)
     }
 
-    /// Makes the rows equal that the source has recorded as changed. Returns the number of changes. If nothing changes in the
-    /// meantime, all rows are equal then.
-    pub(super) async fn copy_changes(&self) -> Result<u64, StoreError> {
-        let mut count = 0;
-        loop {
-            // The rows are read in the state that the recorded changes belong to.
-            let mut reading = self.read(self.source).await?;
-            let changes = RecordedChanges::read(reading.as_mut(), self.run.platform).await?;
-            for (name, keys) in &changes.keys {
-                self.copy_rows(reading.as_mut(), name, keys).await?;
-            }
-            reading.rollback().await;
-            count += changes.ids.len() as u64;
-            let is_last = changes.is_last();
-            self.forget(changes).await?;
-            if is_last {
-                return Ok(count);
-            }
+    /// Makes rows equal that the source has recorded as changed. Returns the number of these changes, and whether they were the
+    /// last ones.
+    pub(super) async fn copy_changes(
+        &self,
+        recording: &Recording<'_>,
+    ) -> Result<(u64, bool), StoreError> {
+        // The rows are read in the state that the recorded changes belong to.
+        let mut reading = self.read(self.source).await?;
+        let changes = RecordedChanges::read(reading.as_mut(), self.run.platform).await?;
+        for (name, keys) in &changes.keys {
+            self.copy_rows(reading.as_mut(), name, keys).await?;
         }
+        reading.rollback().await;
+        let (count, is_last) = (changes.ids.len() as u64, changes.is_last());
+        recording.forget(changes).await?;
+        Ok((count, is_last))
     }
 
     /// Makes the rows of a table with these keys equal.
@@ -152,18 +139,6 @@ impl<'c> Transfer<'c> {
             self.copy_scope(reading, &scope, &mut pass).await?;
         }
         Ok(())
-    }
-
-    /// Deletes recorded changes from the source.
-    async fn forget(&self, changes: RecordedChanges) -> Result<(), StoreError> {
-        if changes.ids.is_empty() {
-            return Ok(());
-        }
-        let rows = self.cells.rows(self.source);
-        let mut unit = rows.begin(Mode::ReadCommitted).await?;
-        let of_ids = Filter::In(CHANGES.key(), changes.ids);
-        unit.delete(&CHANGES, &of_ids).await?;
-        unit.commit().await
     }
 
     async fn read(&self, cell: usize) -> Result<Box<dyn RowTx>, StoreError> {
@@ -236,13 +211,30 @@ impl<'c> Transfer<'c> {
         range: &KeyRange<'_>,
         source: Vec<Row>,
     ) -> Result<u64, StoreError> {
-        let changes = self.differences(scope, range, source).await?;
-        let mut changed: BTreeSet<Value> = keys(&changes.insert).into_iter().collect();
-        changed.extend(changes.delete.iter().cloned());
-        if !changed.is_empty() {
-            self.write(scope.table, changes).await?;
+        let mut unit = self.begin_in_target().await?;
+        let stored = read_range(unit.as_mut(), scope, range).await?;
+        let Changes { delete, insert } = Changes::between(stored, source);
+        let mut changed: BTreeSet<Value> = keys(&insert).into_iter().collect();
+        changed.extend(delete.iter().cloned());
+        if changed.is_empty() {
+            unit.rollback().await;
+            return Ok(0);
         }
+        delete_rows(unit.as_mut(), scope.table, delete, &insert).await?;
+        if !insert.is_empty() {
+            unit.insert_many(scope.table, insert).await?;
+        }
+        unit.commit().await?;
         Ok(changed.len() as u64)
+    }
+
+    /// Opens a unit that reads and changes rows in the target. It waits for such a unit of an interrupted attempt. After the
+    /// switch, and after a takeover by another run, it fails.
+    async fn begin_in_target(&self) -> Result<Box<dyn RowTx>, StoreError> {
+        let rows = self.cells.rows(self.target);
+        let mut unit = rows.begin(Mode::ReadCommitted).await?;
+        lock_hidden(unit.as_mut(), self.run).await?;
+        Ok(unit)
     }
 
     /// Deletes all rows of the platform in a table of the target that differ from those of the source.
@@ -261,9 +253,11 @@ impl<'c> Transfer<'c> {
                     after: after.take(),
                     last: next.as_ref(),
                 };
-                let delete = self.differences(&scope, &range, page).await?.delete;
-                let insert = Vec::new();
-                self.write(table, Changes { delete, insert }).await?;
+                let mut unit = self.begin_in_target().await?;
+                let stored = read_range(unit.as_mut(), &scope, &range).await?;
+                let delete = Changes::between(stored, page).delete;
+                delete_rows(unit.as_mut(), table, delete, &[]).await?;
+                unit.commit().await?;
                 match next {
                     Some(next) => after = Some(next),
                     None => break,
@@ -271,33 +265,6 @@ impl<'c> Transfer<'c> {
             }
         }
         Ok(())
-    }
-
-    /// Returns the changes that make the rows of a range in the target equal to those of the source.
-    async fn differences(
-        &self,
-        scope: &Scope,
-        range: &KeyRange<'_>,
-        source: Vec<Row>,
-    ) -> Result<Changes, StoreError> {
-        let mut stored = self.read(self.target).await?;
-        let rows = read_range(stored.as_mut(), scope, range).await?;
-        stored.rollback().await;
-        Ok(Changes::between(rows, source))
-    }
-
-    /// Changes rows in the target.
-    async fn write(&self, table: &'static Table, changes: Changes) -> Result<(), StoreError> {
-        let Changes { delete, insert } = changes;
-        let rows = self.cells.rows(self.target);
-        let mut unit = rows.begin(Mode::ReadCommitted).await?;
-        // After the switch, no other process overwrites what the target serves.
-        lock_hidden(unit.as_mut(), self.run).await?;
-        delete_rows(unit.as_mut(), table, delete, &insert).await?;
-        if !insert.is_empty() {
-            unit.insert_many(table, insert).await?;
-        }
-        unit.commit().await
     }
 }
 

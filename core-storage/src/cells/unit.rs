@@ -230,20 +230,17 @@ impl CellUnit {
         cells: &[usize],
     ) -> Result<(), StoreError> {
         if cells.len() > 1 && has_common_order(table) {
-            for cell in cells {
-                carry_out_decisions(&self.cells, *cell).await?;
-            }
+            self.carry_out(cells.iter().copied()).await?;
         }
         Ok(())
     }
 
-    /// Waits for all commits that are decided, if the row that was found confirms a change of an earlier unit. That unit may have
-    /// changed other cells, and its process may have ended.
-    async fn wait_for_confirmed(&mut self, table: &'static Table) -> Result<(), StoreError> {
-        if confirms_changes(table) {
-            for cell in HOME + 1..self.cells.configs.len() {
-                carry_out_decisions(&self.cells, cell).await?;
-            }
+    /// Waits for the commits in these cells that the unit sees as decided at home. Their processes may have ended.
+    async fn carry_out(&mut self, in_cells: impl Iterator<Item = usize>) -> Result<(), StoreError> {
+        let cells = Arc::clone(&self.cells);
+        for cell in in_cells {
+            // With another connection to home, many units could wait for each other.
+            carry_out_decisions(&cells, cell, self.tx(HOME).await?).await?;
         }
         Ok(())
     }
@@ -491,9 +488,10 @@ impl RowTx for CellUnit {
     ) -> Result<(), StoreError> {
         let with_key = Filter::eq(table.key(), key).and(filter.clone());
         for cell in self.route(table, &with_key).await? {
-            let mut found = false;
+            let (mut found, mut confirms) = (false, false);
             let mut visit = |row: &dyn ReadRow| {
                 found = true;
+                confirms = confirms_changes(table, row)?;
                 visit(row)
             };
             let visible = self.visible(cell, table, filter).await?;
@@ -501,8 +499,11 @@ impl RowTx for CellUnit {
             let mut watch = watch_rows(table, cell, seen, &mut visit);
             unit.tx.get(table, key, &visible, &mut watch).await?;
             drop(watch);
+            if confirms {
+                return self.carry_out(HOME + 1..self.cells.configs.len()).await;
+            }
             if found {
-                return self.wait_for_confirmed(table).await;
+                break;
             }
         }
         Ok(())

@@ -255,14 +255,7 @@ impl Executor for PostgresTx {
         let millis = max_wait.as_millis().max(1);
         let statements = format!("SET LOCAL lock_timeout = {millis}; {statements}");
         let outcome = self.lease.connection()?.batch(&statements).await;
-        let is_busy = outcome.as_ref().err().is_some_and(is_busy);
-        let outcome = self.finish_statement(outcome);
-        match is_busy {
-            true => Err(StoreError::unavailable(
-                "units of work that write did not end in time",
-            )),
-            false => outcome,
-        }
+        self.finish_statement(outcome)
     }
 
     async fn prepare(mut self, name: &str) -> Result<(), StoreError> {
@@ -284,12 +277,4 @@ impl Drop for PostgresTx {
     fn drop(&mut self) {
         self.end_without_commit("ROLLBACK");
     }
-}
-
-/// The error code for a lock that is not available in time.
-const LOCK_NOT_AVAILABLE: &str = "55P03";
-
-/// Returns whether a lock was not available in time.
-fn is_busy(error: &RunError) -> bool {
-    matches!(error, RunError::Driver(error) if error.sqlstate() == Some(LOCK_NOT_AVAILABLE))
 }

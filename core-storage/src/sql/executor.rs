@@ -66,8 +66,8 @@ pub trait Executor: Send {
     /// implementation.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if other units hold a lock after this time; [`StoreError::Backend`] if the executor cannot
-    /// run such statements.
+    /// [`StoreError::Retry`] if other units hold a lock after this time; [`StoreError::Backend`] if the executor cannot run such
+    /// statements.
     fn run_locking(
         &mut self,
         statements: &str,

@@ -421,7 +421,10 @@ impl<E: Executor> RowTx for SqlTx<E> {
         if self.dialect != Dialect::Postgres {
             return Ok(false);
         }
-        let statements = recording::statements(rows, is_on);
+        let statements = match is_on {
+            true => recording::start(rows),
+            false => recording::stop(rows),
+        };
         self.executor.run_locking(&statements, max_wait).await?;
         Ok(true)
     }

@@ -296,7 +296,7 @@ async fn a_response_that_is_repeated_confirms_only_what_readers_see() {
     let mut home = rows[0].begin(Mode::Write).await.unwrap();
     let response = responses.columns.iter().map(|column| match column.kind {
         Type::Text | Type::Json => Value::text("key"),
-        Type::Int => Value::Int(1),
+        Type::Int => Value::Int(201),
         Type::Bool => Value::Bool(false),
     });
     home.insert(responses, response.collect()).await.unwrap();

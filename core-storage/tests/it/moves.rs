@@ -355,11 +355,36 @@ async fn rows_that_change_after_they_were_compared_are_copied_before_the_switch(
     assert!(report.pause.is_some());
     let expected = std::mem::take(&mut *expected.lock().unwrap());
     assert_same(&digests(&cells).await, &expected, "");
-    // The source records nothing any more.
-    let source = testing::connect(&databases[1].url).await;
-    let left = "SELECT (SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'record_%') + (SELECT count(*) FROM cell_changes)";
-    let left: i64 = source.query_one(left, &[]).await.unwrap().get(0);
-    assert_eq!(left, 0);
+    assert_eq!(recording_in(&databases[1].url).await, [0, 0, 0]);
+}
+
+/// Returns the numbers of triggers that record changes in a database, of those that are enabled, and of recorded changes.
+async fn recording_in(url: &str) -> [i64; 3] {
+    let client = testing::connect(url).await;
+    let of_triggers = "FROM pg_trigger WHERE tgname LIKE 'record_%'";
+    let counts = format!(
+        "SELECT (SELECT count(*) {of_triggers}), (SELECT count(*) {of_triggers} AND tgenabled <> 'D'), \
+         (SELECT count(*) FROM cell_changes)"
+    );
+    let counts = client.query_one(&counts, &[]).await.unwrap();
+    [0, 1, 2].map(|at| counts.get(at))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_does_not_wait_for_a_reader_of_the_source() {
+    let (rows, databases) = databases().await;
+    let cells = open_filled(&rows, 3).await;
+    let before = digests(&cells).await;
+    let reader = testing::connect(&databases[1].url).await;
+    let read = "BEGIN; LOCK TABLE jobs IN ACCESS SHARE MODE";
+    reader.batch_execute(read).await.unwrap();
+    move_to(&cells, "b", &AT_ONCE).await.unwrap();
+    assert_eq!(recording_in(&databases[1].url).await, [3, 0, 0]);
+    reader.batch_execute("COMMIT").await.unwrap();
+    move_to(&cells, "a", &AT_ONCE).await.unwrap();
+    move_to(&cells, "b", &AT_ONCE).await.unwrap();
+    assert_eq!(recording_in(&databases[1].url).await, [0, 0, 0]);
+    assert_same(&digests(&cells).await, &before, "");
 }
 
 /// Adds, changes and deletes rows of the moving platform.

@@ -529,7 +529,7 @@ async fn lose(store: &dyn Store, attempt: &PaymentAttemptId) -> Result<()> {
 }
 
 /// Charges an open invoice to a payment method, in units of its own. If an attempt is already open, its outcome is
-/// awaited instead.
+/// awaited instead. If the invoice is void, the outcome of its last attempt is returned.
 ///
 /// # Errors
 /// Those of [`run`].
@@ -550,6 +550,12 @@ pub(super) async fn charge(
                 return Ok(open);
             }
             let invoice = invoice_state::load(uow, invoice).await?;
+            if invoice.status == InvoiceStatus::Void
+                && let Some(last) = last_attempt(uow, &invoice.id).await?
+            {
+                // An earlier run of the request was interrupted after its outcome was stored.
+                return Ok(last);
+            }
             plan(cx, uow, &invoice, method, now).await
         })
     })

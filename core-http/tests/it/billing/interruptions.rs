@@ -458,6 +458,7 @@ async fn a_charging_request_that_is_interrupted_anywhere_charges_once_when_it_is
             (StoreFault::LostReply, None),
             (StoreFault::Death, Some(PaymentFault::Unreachable)),
             (StoreFault::LostReply, Some(PaymentFault::Unreachable)),
+            (StoreFault::Death, Some(PaymentFault::DeclinedForGood)),
         ] {
             for n in 1.. {
                 let store;
@@ -468,11 +469,24 @@ async fn a_charging_request_that_is_interrupted_anywhere_charges_once_when_it_is
                 }
                 send(&world).await;
                 let is_reached = fault.end(&store);
-                world.payments.forget_faults();
+                if outage == Some(PaymentFault::Unreachable) {
+                    world.payments.forget_faults();
+                }
                 recover(&world, &world.billing_parts).await;
                 finish(&world).await;
                 let mut again = send(&world).await;
+                world.payments.forget_faults();
                 let case = format!("{scenario:?} {fault:?} {outage:?} {n}");
+                if outage == Some(PaymentFault::DeclinedForGood) {
+                    // The card is good again if the response of the provider was lost.
+                    let is_declined = again.json["error"]["details"]["reason"] == "card_declined";
+                    let is_expected = is_declined || again.status == done.status;
+                    assert!(is_expected, "{case} {} {}", again.status, again.json);
+                    if is_reached {
+                        continue;
+                    }
+                    break;
+                }
                 if outage.is_some() && again.status == 502 {
                     // The first request was undone, and its error was lost.
                     let code = &again.json["error"]["code"];
