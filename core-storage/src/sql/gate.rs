@@ -8,6 +8,7 @@ use super::ddl::quote_ident;
 use crate::cells::tables::HIDDEN;
 
 /// Returns the statement of a unit that passes the gate.
+#[cfg(feature = "postgres")]
 pub(crate) fn pass() -> String {
     lock("ROW SHARE")
 }
