@@ -19,8 +19,8 @@ use crate::value::{ReadRow, Value};
 /// The maximum number of changes that are read at once.
 const MAX_CHANGES: u32 = 2_000;
 
-/// How long a table's triggers wait for units that use the table, in one attempt after the other. New units wait behind them. The
-/// last wait is longer than the `deadlock_timeout` of the server (1 s): after that, it interrupts a vacuum of the table.
+/// How long a table's triggers wait for units that have changed the table, in one attempt after the other. New units that change it
+/// wait behind them. The last wait is longer than the `deadlock_timeout` of the server (1 s): after that, it interrupts a vacuum of the table.
 const TRIGGER_WAITS: [Duration; 4] = [
     Duration::from_millis(300),
     Duration::from_millis(300),
@@ -91,7 +91,7 @@ impl Recording<'_> {
         self.change_all(true).await
     }
 
-    /// Stops to record, and deletes what was recorded.
+    /// Stops to record, and deletes all recorded changes.
     pub(super) async fn stop(&self) -> Result<(), StoreError> {
         if !self.change_all(false).await? {
             return Ok(());
@@ -145,7 +145,7 @@ impl Recording<'_> {
             }
         }
         Err(StoreError::unavailable(
-            "units of work that use a table of the platform did not end in time",
+            "units of work that have changed a table of the platform did not end in time",
         ))
     }
 

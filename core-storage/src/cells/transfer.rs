@@ -24,15 +24,13 @@ use crate::value::{Row, Value};
 
 /// Returns the rows of the platform in the tables that name platforms.
 pub(super) fn scopes(platform: &str) -> Vec<Scope> {
-    let scope = |(table, column, naming)| scope_of(platform, table, column, naming);
+    let scope = |(table, column, naming): (_, _, Naming)| {
+        let names = naming.names(platform);
+        let names = names.iter().map(|name| Value::text(name)).collect();
+        let filter = Filter::In(column, names);
+        Scope { table, filter }
+    };
     named_tables().map(scope).collect()
-}
-
-fn scope_of(platform: &str, table: &'static Table, column: &'static str, naming: Naming) -> Scope {
-    let names = naming.names(platform);
-    let names = names.iter().map(|name| Value::text(name)).collect();
-    let filter = Filter::In(column, names);
-    Scope { table, filter }
 }
 
 /// Returns the rows of jobs in the tables that name jobs, except leases: they move with the switch.

@@ -43,7 +43,7 @@ pub enum Charge {
         /// The secret for the browser. `None` if the charge was made earlier.
         client_secret: Option<Secret>,
     },
-    /// The provider was not called, or has certainly not charged the invoice. What depends on the charge is undone.
+    /// The provider was not called for this attempt, or has certainly not charged the invoice.
     NotMade,
 }
 
