@@ -9,7 +9,8 @@ use crate::kernel::{Timestamp, record};
 /// Time after which a stored response expires.
 pub const RESPONSE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The stored response to a request with an `Idempotency-Key`.
+/// The stored response to a request with an `Idempotency-Key`, or the work that the first part of its handler has left for the second
+/// one, see [`StoredResponse::status`].
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct StoredResponse {
@@ -18,7 +19,8 @@ pub struct StoredResponse {
     pub id: String,
     /// Hash of the method, documented path, query and body. A different request with the same key is refused.
     pub request_hash: String,
-    /// HTTP status of the stored response.
+    /// HTTP status of the stored response. While there is none, [`StoredResponse::WORK_RUNNING`] or
+    /// [`StoredResponse::WORK_INTERRUPTED`]; then the body is the work.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub status: i64,
     /// Headers of the stored response, in order, as name and value.
@@ -32,6 +34,20 @@ pub struct StoredResponse {
     pub created_at: Timestamp,
     /// The time from which the key counts as unused.
     pub expires_at: Timestamp,
+}
+
+impl StoredResponse {
+    /// The status while the second part of the handler runs.
+    pub const WORK_RUNNING: i64 = 0;
+
+    /// The status after the second part of the handler has ended without an outcome. It can be run again.
+    pub const WORK_INTERRUPTED: i64 = 1;
+
+    /// Returns whether a status is that of a response, and not of work.
+    #[must_use]
+    pub const fn is_response(status: i64) -> bool {
+        status > Self::WORK_INTERRUPTED
+    }
 }
 
 record! {

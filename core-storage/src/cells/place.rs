@@ -116,12 +116,11 @@ pub(super) fn confirms_changes(table: &Table, row: &dyn ReadRow) -> Result<bool,
     else {
         return Ok(false);
     };
-    // Smaller numbers are those of requests that have no response yet.
-    Ok(row.read(at)?.as_int() >= Some(MIN_STATUS))
+    Ok(row
+        .read(at)?
+        .as_int()
+        .is_some_and(StoredResponse::is_response))
 }
-
-/// The smallest status of a response.
-const MIN_STATUS: i64 = 100;
 
 /// Returns whether each row belongs to a platform.
 fn has_platform(table: &Table) -> bool {

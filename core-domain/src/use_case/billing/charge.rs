@@ -9,8 +9,8 @@ use super::invoice_state;
 use super::operation;
 use super::payment::{self, Outcome};
 use super::provider::{
-    AUTHENTICATION_REQUIRED, ChargeFailure, decline_code, nothing_happened, outcome_unknown,
-    payment_required, provider_customer, reason_of,
+    AUTHENTICATION_REQUIRED, ChargeFailure, nothing_happened, outcome_unknown, payment_required,
+    provider_customer, reason_of,
 };
 use crate::access::{unaudited, unowned_records};
 use crate::billing::{
@@ -193,7 +193,8 @@ pub(super) async fn record_payment_at_provider(
             store_attempt(uow, attempt).await?
         }
     };
-    payment::record(cx, uow, billing, &attempt, &Outcome::Paid).await
+    let paid = payment::record(cx, uow, billing, &attempt, &Outcome::Paid).await;
+    paid.map(drop)
 }
 
 /// Runs an attempt until its outcome is stored, and returns the outcome. An attempt that has one is not run again.
@@ -241,9 +242,12 @@ pub(super) async fn finish_sent(
             Ok(finish(cx, store, billing, &sent, &declined).await?)
         }
         Ok(CollectOutcome::ActionRequired { client_secret }) => {
-            finish(cx, store, billing, &sent, &Outcome::ActionRequired).await?;
-            Ok(Charge::ActionRequired {
-                client_secret: Some(client_secret),
+            let waits = Outcome::ActionRequired;
+            Ok(match finish(cx, store, billing, &sent, &waits).await? {
+                Charge::ActionRequired { .. } => Charge::ActionRequired {
+                    client_secret: Some(client_secret),
+                },
+                charge => charge,
             })
         }
         Ok(CollectOutcome::Processing)
@@ -257,7 +261,9 @@ pub(super) async fn finish_sent(
             Err(ChargeFailure::Unknown)
         }
         Err(error) => match finish(cx, store, billing, &sent, &Outcome::NotExecuted).await {
-            Ok(_) => Err(ChargeFailure::Provider(error)),
+            Ok(Charge::NotMade) => Err(ChargeFailure::Provider(error)),
+            // Another process has sent the attempt as well.
+            Ok(charge) => Ok(charge),
             Err(unknown) if unknown.code() == Code::PaymentOutcomeUnknown => {
                 Err(ChargeFailure::Unknown)
             }
@@ -321,19 +327,16 @@ async fn record_call(
     attempt: &PaymentAttemptId,
 ) -> Result<SendOutcome> {
     let seen = unowned_records::<PaymentAttempt>(uow).get(attempt).await?;
-    if let Some(charge) = charge_of(&seen) {
+    let invoice = invoice_state::load(uow, &seen.invoice_id).await?;
+    if let Some(charge) = charge_of(&seen, &invoice) {
         return Ok(SendOutcome::Before(charge));
     }
-    let invoice = invoice_state::load(uow, &seen.invoice_id).await?;
     if !matches!(
         invoice.status,
         InvoiceStatus::Open | InvoiceStatus::Uncollectible
     ) {
         payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
-        let charge = match invoice.status {
-            InvoiceStatus::Paid => Charge::Paid,
-            _ => Charge::NotMade,
-        };
+        let charge = charge_without_call(&invoice);
         return Ok(SendOutcome::Before(charge));
     }
     let mut next = seen.edit();
@@ -351,8 +354,8 @@ async fn record_call(
     })))
 }
 
-/// Returns the outcome of an attempt. Returns `None` if it is open.
-fn charge_of(attempt: &PaymentAttempt) -> Option<Charge> {
+/// Returns the outcome of an attempt to charge an invoice. Returns `None` if it is open.
+fn charge_of(attempt: &PaymentAttempt, invoice: &Invoice) -> Option<Charge> {
     match attempt.status {
         AttemptStatus::Ready | AttemptStatus::Sent | AttemptStatus::Unknown => None,
         AttemptStatus::Succeeded => Some(Charge::Paid),
@@ -360,7 +363,15 @@ fn charge_of(attempt: &PaymentAttempt) -> Option<Charge> {
             client_secret: None,
         }),
         AttemptStatus::Failed => Some(decline_charge(attempt.decline_code.clone())),
-        AttemptStatus::NotExecuted => Some(Charge::NotMade),
+        AttemptStatus::NotExecuted => Some(charge_without_call(invoice)),
+    }
+}
+
+/// Returns the outcome of an attempt that had no effect at the provider. The invoice may have been paid otherwise.
+fn charge_without_call(invoice: &Invoice) -> Charge {
+    match invoice.status {
+        InvoiceStatus::Paid => Charge::Paid,
+        _ => Charge::NotMade,
     }
 }
 
@@ -458,7 +469,8 @@ async fn store_provider_id(store: &dyn Store, invoice: &InvoiceId, id: &str) -> 
     .await
 }
 
-/// Stores the outcome of an attempt. Cancels the invoice at the provider if the outcome has cancelled ours.
+/// Stores the outcome of an attempt, unless it has one, and returns the stored one. Cancels the invoice at the provider if the
+/// outcome has cancelled ours.
 async fn finish(
     cx: &Context,
     store: &dyn Store,
@@ -466,7 +478,7 @@ async fn finish(
     sent: &SentAttempt,
     outcome: &Outcome,
 ) -> Result<Charge> {
-    let invoice = transact_in(Mode::ReadCommitted, store, |uow, _| {
+    let (invoice, charge) = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let recorded = record_outcome(cx, uow, billing, sent, outcome).await;
             recorded.map_err(run_again)
@@ -478,36 +490,31 @@ async fn finish(
     if let Err(ChargeFailure::Store(error)) = closed {
         return Err(error);
     }
-    Ok(match outcome {
-        Outcome::Paid => Charge::Paid,
-        Outcome::Declined(decline) => decline_charge(Some(decline_code(decline))),
-        Outcome::ActionRequired => Charge::ActionRequired {
-            client_secret: None,
-        },
-        Outcome::NotExecuted => Charge::NotMade,
-    })
+    Ok(charge)
 }
 
-/// Stores the outcome of an attempt that has none, and returns its invoice.
+/// Stores the outcome of an attempt that has none. Returns its invoice and the stored outcome.
 async fn record_outcome(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     sent: &SentAttempt,
     outcome: &Outcome,
-) -> Result<Stored<Invoice>> {
-    let seen = unowned_records::<PaymentAttempt>(uow)
+) -> Result<(Stored<Invoice>, Charge)> {
+    let mut attempt = unowned_records::<PaymentAttempt>(uow)
         .get(&sent.attempt.id)
         .await?;
-    let is_sent_again = seen.version() != sent.attempt.version();
-    if charge_of(&seen).is_none() {
+    let is_sent_again = attempt.version() != sent.attempt.version();
+    if AttemptStatus::OPEN.contains(&attempt.status) {
         if *outcome == Outcome::NotExecuted && is_sent_again {
             // Only this call has done nothing. Another process has sent the attempt as well.
             return Err(outcome_unknown());
         }
-        payment::record(cx, uow, billing, &seen, outcome).await?;
+        attempt = payment::record(cx, uow, billing, &attempt, outcome).await?;
     }
-    invoice_state::load(uow, &seen.invoice_id).await
+    let invoice = invoice_state::load(uow, &attempt.invoice_id).await?;
+    let charge = charge_of(&attempt, &invoice).ok_or_else(outcome_unknown)?;
+    Ok((invoice, charge))
 }
 
 /// Records that the outcome of an attempt is unknown.
@@ -529,7 +536,7 @@ async fn lose(store: &dyn Store, attempt: &PaymentAttemptId) -> Result<()> {
 }
 
 /// Charges an open invoice to a payment method, in units of its own. If an attempt is already open, its outcome is
-/// awaited instead. If the invoice is void, the outcome of its last attempt is returned.
+/// awaited instead. If the invoice is paid or void, the outcome of its last attempt is returned.
 ///
 /// # Errors
 /// Those of [`run`].
@@ -550,7 +557,7 @@ pub(super) async fn charge(
                 return Ok(open);
             }
             let invoice = invoice_state::load(uow, invoice).await?;
-            if invoice.status == InvoiceStatus::Void
+            if matches!(invoice.status, InvoiceStatus::Paid | InvoiceStatus::Void)
                 && let Some(last) = last_attempt(uow, &invoice.id).await?
             {
                 // An earlier run of the request was interrupted after its outcome was stored.
@@ -610,7 +617,15 @@ pub(super) async fn error_after_undo(
 /// Returns the outcome of the last attempt of an invoice whose outcome is known. Returns `None` if there is none.
 pub(super) async fn last(store: &dyn Store, invoice: &InvoiceId) -> Result<Option<Charge>> {
     let mut uow = store.begin(Mode::Read).await?;
-    let last = last_attempt(uow.as_mut(), invoice).await;
+    let last = charge_of_last(uow.as_mut(), invoice).await;
     uow.rollback().await;
-    Ok(last?.and_then(|last| charge_of(&last)))
+    last
+}
+
+async fn charge_of_last(uow: &mut dyn UnitOfWork, invoice: &InvoiceId) -> Result<Option<Charge>> {
+    let Some(last) = last_attempt(uow, invoice).await? else {
+        return Ok(None);
+    };
+    let invoice = invoice_state::load(uow, invoice).await?;
+    Ok(charge_of(&last, &invoice))
 }

@@ -30,14 +30,14 @@ pub(super) enum Outcome {
     NotExecuted,
 }
 
-/// Stores the outcome of an attempt. Does nothing if the attempt already has one.
+/// Stores the outcome of an attempt that has none, and returns the stored attempt.
 pub(super) async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     attempt: &Stored<PaymentAttempt>,
     outcome: &Outcome,
-) -> Result<()> {
+) -> Result<Stored<PaymentAttempt>> {
     let event = match outcome {
         Outcome::Paid => AttemptEvent::Succeed,
         Outcome::Declined(_) => AttemptEvent::Fail,
@@ -57,7 +57,7 @@ pub(super) async fn record(
         next.decline_code = Some(decline_code(decline));
         next.is_hard = decline.is_hard;
     }
-    unaudited::replace(uow, attempt, next).await?;
+    let stored = unaudited::replace(uow, attempt, next).await?;
     let invoice = invoice_state::load(uow, &attempt.invoice_id).await?;
     let mut payment = Payment::open(cx, uow, billing, invoice, book).await?;
     match outcome {
@@ -67,7 +67,7 @@ pub(super) async fn record(
         Outcome::NotExecuted => payment.skip(uow).await?,
     }
     payment.book.store(uow).await?;
-    Ok(())
+    Ok(stored)
 }
 
 /// Records that a due invoice cannot be charged, because the customer has no payment method. It counts as an attempt.

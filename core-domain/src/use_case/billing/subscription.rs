@@ -410,9 +410,6 @@ pub(super) async fn charge_or_undo(
             undone.map_err(not_undone)?;
             Err(charge::error_after_undo(store, invoice, error).await)
         }
-        (Ok(Some(Charge::NotMade)), Some(invoice)) => {
-            Err(charge::error_after_undo(store, invoice, nothing_happened()).await)
-        }
         (charged, _) => charged,
     }
 }

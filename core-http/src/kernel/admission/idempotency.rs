@@ -79,12 +79,6 @@ pub(crate) struct StoredAnswer {
     needs_proof: bool,
 }
 
-/// The status under which the work of a first part is stored while its second part runs.
-const WORK_RUNNING: i64 = 0;
-
-/// The status of stored work whose second part has ended without an outcome and can be run again.
-const WORK_INTERRUPTED: i64 = 1;
-
 /// The time after which the process that runs a second part is taken for dead.
 const WORK_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -158,8 +152,10 @@ impl Claim {
             return Ok(None);
         };
         let may_run = match stored.status {
-            WORK_RUNNING => uow.now().await?.since(stored.created_at) < WORK_TIMEOUT,
-            WORK_INTERRUPTED => false,
+            StoredResponse::WORK_RUNNING => {
+                uow.now().await?.since(stored.created_at) < WORK_TIMEOUT
+            }
+            StoredResponse::WORK_INTERRUPTED => false,
             _ => return Ok(None),
         };
         if stored.request_hash != self.request_hash {
@@ -187,7 +183,8 @@ impl Claim {
             None => work,
         };
         let now = uow.now().await?;
-        let stored = store_answer(uow, self.response(WORK_RUNNING, body, now)).await?;
+        let stored =
+            store_answer(uow, self.response(StoredResponse::WORK_RUNNING, body, now)).await?;
         if stored { Ok(()) } else { Err(in_progress()) }
     }
 
@@ -206,7 +203,7 @@ impl Claim {
             StoredWork::Interrupted => {
                 let known = find_answer(uow, &self.id).await?;
                 known.map(|known| StoredResponse {
-                    status: WORK_INTERRUPTED,
+                    status: StoredResponse::WORK_INTERRUPTED,
                     ..known
                 })
             }
