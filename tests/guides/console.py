@@ -23,6 +23,7 @@ ELSEWHERE = {
     "verify-archive": "the test archived_audit.rs moves the clock until a month is archived",
     "npm install workerd": "tests/run installs workerd",
     "move-platform": "the test cells.rs moves a platform of a server",
+    "core-server cells": "the test cells.rs removes a cell",
 }
 
 # The subcommands of core-server. Without one of them it runs as a server.

@@ -202,6 +202,64 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
     assert!(server.terminate().await.success());
 }
 
+#[tokio::test]
+async fn a_cell_that_was_emptied_is_removed_from_the_file_postgres() {
+    let folder = tempfile::tempdir().unwrap();
+    let (databases, file) = databases(folder.path()).await;
+    let cell = |name: &str, number: usize, takes_new: bool| {
+        let url = &databases[number].url;
+        format!(
+            "[[cell]]\nname = \"{name}\"\ndatabase_url = \"{url}\"\ntakes_new_platforms = {takes_new}\n"
+        )
+    };
+    let data = folder.path().join("data");
+    let arguments = [
+        "--database-url",
+        &databases[0].url,
+        "--cells",
+        file.to_str().unwrap(),
+    ];
+    let run = async |command: &[&str]| {
+        let command: Vec<&str> = arguments.iter().chain(command).copied().collect();
+        let output = run(&data, &command, "").await;
+        let text = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{text} {errors}");
+        text
+    };
+    let write = |cells: &[String]| std::fs::write(&file, cells.concat()).unwrap();
+    write(&[cell("a", 1, true), cell("b", 2, false)]);
+    let server = Server::start(&data, &arguments).await;
+    let created = create_platforms(&server, 2).await;
+    assert!(server.terminate().await.success());
+    let text = run(&["cells"]).await;
+    assert_eq!(
+        text,
+        "home: 0 platforms, cannot be removed: it is the home cell\n\
+         a: 2 platforms, takes new platforms, cannot be removed: new platforms are assigned to it, it has platforms\n\
+         b: 0 platforms, can be removed\n"
+    );
+
+    write(&[cell("a", 1, false), cell("b", 2, true)]);
+    let server = Server::start(&data, &arguments).await;
+    let moved = run(&["move-platform", "--all-of", "a", "--to", "b"]).await;
+    assert!(moved.ends_with("moved 2 platforms to b\n"), "{moved}");
+    assert!(server.terminate().await.success());
+    let text = run(&["cells"]).await;
+    assert!(text.contains("a: 0 platforms, can be removed\n"), "{text}");
+
+    write(&[cell("b", 2, true)]);
+    let server = Server::start(&data, &arguments).await;
+    for id in created {
+        let read = Call::get(&format!("/api/v1/platforms/{id}")).bearer(SERVICE_KEY);
+        assert_eq!(
+            server.send("registry", read).await.expect(200).text("id"),
+            id
+        );
+    }
+    assert!(server.terminate().await.success());
+}
+
 /// Counts in home and in both cells.
 async fn count_in(databases: &[TestDatabase], query: &str) -> [i64; 3] {
     let mut counts = [0; 3];

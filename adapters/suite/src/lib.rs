@@ -182,7 +182,9 @@ pub use import::{ImportError, ImportProblem, ImportSummary};
 pub use mail_options::MailOptions;
 pub use metrics::{MetricsOptions, SuiteMetrics};
 pub use migration_settings::MigrationSettings;
-pub use moves::{MoveError, MoveOptions, MovePlatformError, MoveProgress, MoveReport};
+pub use moves::{
+    CellState, CellUse, MoveError, MoveOptions, MovePlatformError, MoveProgress, MoveReport,
+};
 pub use open::{PoolOptions, PostgresOptions};
 pub use outbox_folder::OutboxFolder;
 pub use outbox_options::OutboxOptions;

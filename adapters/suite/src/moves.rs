@@ -2,7 +2,9 @@
 
 use core_http::gateway::ConfigError;
 use core_storage::cells::CellRows;
-pub use core_storage::cells::{MoveError, MoveOptions, MoveProgress, MoveReport};
+pub use core_storage::cells::{
+    CellState, CellUse, MoveError, MoveOptions, MoveProgress, MoveReport,
+};
 
 use crate::assemble::open_options;
 use crate::open::{Access, cell_rows};
@@ -43,6 +45,35 @@ impl SuiteBuilder {
         Ok(moved.await?)
     }
 
+    /// Moves all platforms of a cell to another one, one after the other, so that the cell can be removed. Passes the id of each
+    /// platform with the report of its move. Returns the number of moves. No server may assign new platforms to the cell.
+    ///
+    /// # Errors
+    /// Those of [`Self::move_platform`]. The platforms before have moved; start again to go on.
+    pub async fn move_all_platforms(
+        self,
+        from: &str,
+        to: &str,
+        options: &MoveOptions,
+        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
+        on_end: &mut (dyn FnMut(&str, &MoveReport) + Send),
+    ) -> Result<u64, MovePlatformError> {
+        let rows = self.open_cells().await?;
+        let moved = rows.move_all_platforms(from, to, options, on_progress, on_end);
+        Ok(moved.await?)
+    }
+
+    /// Returns what each cell has, and whether it can be removed; the first one is home.
+    ///
+    /// # Errors
+    /// [`MovePlatformError::Open`] if a setting is invalid, if there are no cells, or if a database cannot be opened;
+    /// [`MovePlatformError::Move`] if one cannot be read.
+    pub async fn cell_states(self) -> Result<Vec<CellState>, MovePlatformError> {
+        let rows = self.open_cells().await?;
+        let states = rows.states().await;
+        states.map_err(|error| MoveError::Store(error).into())
+    }
+
     /// Cancels a move that has not switched to the other cell. Removes what was copied, and returns the number of rows.
     ///
     /// # Errors
@@ -57,7 +88,7 @@ impl SuiteBuilder {
         if self.cells.is_empty() {
             return Err(SuiteError::Setting(ConfigError {
                 setting: "cells",
-                problem: "are needed to move a platform".to_owned(),
+                problem: "are needed for this command".to_owned(),
             }));
         }
         // Cursors do not leave this process, so any key will do.

@@ -22,7 +22,8 @@
 //!   takes up to fifteen seconds, in which readers of several cells get an error.
 //!
 //! # Limits
-//! A platform can be [moved](CellRows::move_platform) to another cell while it is in use.
+//! A platform can be [moved](CellRows::move_platform) to another cell while it is in use. A cell that is
+//! [not used](CellState::uses) can be removed.
 //!
 //! Every process of the installation has the same cells. Platforms that were created without cells belong to home. On
 //! Postgres, every cell but home needs `max_prepared_transactions`. SQLite cannot prepare units, so it can be home only.
@@ -33,6 +34,7 @@ mod config;
 mod directory;
 mod enroll;
 mod hidden;
+mod inventory;
 mod merge;
 mod move_platform;
 mod place;
@@ -45,5 +47,6 @@ mod unique_values;
 mod unit;
 
 pub use config::{CellConfig, HOME_NAME, check_names};
+pub use inventory::{CellState, CellUse};
 pub use move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport, UnendedMove};
 pub use rows::CellRows;

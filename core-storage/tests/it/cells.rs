@@ -36,8 +36,15 @@ fn cell(name: &str, rows: &Arc<dyn RowStore>) -> CellConfig {
 
 /// Opens a store over these rows, the first of which are those of home.
 pub(crate) async fn over(rows: &[Arc<dyn RowStore>; 3]) -> Result<CellRows, StoreError> {
-    let names = ["home", "a", "b"];
-    let cells = names.iter().zip(rows).map(|(name, rows)| cell(name, rows));
+    let [home, a, b] = rows;
+    over_named(&[("home", home), ("a", a), ("b", b)]).await
+}
+
+/// Opens a store over cells with these names.
+pub(crate) async fn over_named(
+    cells: &[(&str, &Arc<dyn RowStore>)],
+) -> Result<CellRows, StoreError> {
+    let cells = cells.iter().map(|(name, rows)| cell(name, rows));
     // The names of prepared units are unique in a server, which several tests share.
     static SEED: AtomicU64 = AtomicU64::new(1);
     let seed = SEED.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_storage::cells::{
-    CellRows, MoveError, MoveOptions, MoveProgress, MoveReport, UnendedMove,
+    CellRows, CellUse, MoveError, MoveOptions, MoveProgress, MoveReport, UnendedMove,
 };
 use core_storage::copy::{TableDigest, digest_rows};
 use core_storage::fault::FaultStore;
@@ -17,7 +17,7 @@ use core_storage::{
     Value, tables,
 };
 
-use crate::cells::{databases, memories, over};
+use crate::cells::{databases, memories, over, over_named};
 
 /// The platforms of the tests. Both are in the first cell beside home.
 const MOVING: &str = "p-1";
@@ -182,6 +182,71 @@ async fn a_move_that_cannot_start_says_why() {
     }
     let cancelled = cells.cancel_move(MOVING).await;
     assert!(matches!(cancelled, Err(MoveError::NotMoving)));
+}
+
+/// Returns why the cell `a` cannot be removed, and the number of its platforms.
+async fn uses_of_a(cells: &CellRows) -> (u64, Vec<CellUse>) {
+    let states = cells.states().await.unwrap();
+    let names: Vec<_> = states.iter().map(|state| state.name.as_str()).collect();
+    assert_eq!(names, ["home", "a", "b"]);
+    assert_eq!(states[0].uses, [CellUse::Home]);
+    let [_, a, _] = states.try_into().unwrap();
+    (a.platforms, a.uses)
+}
+
+/// Moves all platforms out of a cell, beginning with one whose move has not ended, and opens the store without that cell.
+async fn empties_a_cell(rows: [Arc<dyn RowStore>; 3]) {
+    let cells = open_filled(&rows, 3).await;
+    let before = digests(&cells).await;
+    let (platforms, uses) = uses_of_a(&cells).await;
+    assert_eq!(platforms, 2);
+    assert!(uses.contains(&CellUse::Platforms) && uses.contains(&CellUse::Rows("job_events")));
+    let stopped = move_to(&cells, "home", &WITHOUT_SWITCH).await;
+    assert!(matches!(stopped, Err(MoveError::TooSlow)));
+    assert!(uses_of_a(&cells).await.1.contains(&CellUse::Moves));
+    let mut moved = Vec::new();
+    let mut on_end = |id: &str, report: &MoveReport| {
+        assert!(report.removed > 0);
+        moved.push(id.to_owned());
+    };
+    let number = cells
+        .move_all_platforms("a", "b", &AT_ONCE, &mut |_| {}, &mut on_end)
+        .await;
+    assert_eq!(number.unwrap(), 2);
+    assert_eq!(moved, [MOVING, STAYING]);
+    let (platforms, uses) = uses_of_a(&cells).await;
+    assert_eq!((platforms, uses), (0, vec![CellUse::NewPlatforms]));
+    drop(cells);
+    let [home, _, b] = &rows;
+    let without_a = over_named(&[("home", home), ("b", b)]).await;
+    assert_same(&digests(&without_a.unwrap()).await, &before, "without a");
+}
+
+#[tokio::test]
+async fn a_cell_that_was_emptied_can_be_removed_in_memory() {
+    empties_a_cell(memories()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cell_that_was_emptied_can_be_removed_on_postgres() {
+    let (rows, _databases) = databases().await;
+    empties_a_cell(rows).await;
+}
+
+#[tokio::test]
+async fn all_platforms_of_a_cell_cannot_move_to_itself_or_from_a_cell_that_is_unknown() {
+    let cells = open_filled(&memories(), 1).await;
+    for (from, to) in [("a", "a"), ("c", "a"), ("a", "c")] {
+        let error = cells
+            .move_all_platforms(from, to, &AT_ONCE, &mut |_| {}, &mut |_, _| {})
+            .await
+            .unwrap_err();
+        let is_expected = match from == to {
+            true => matches!(error, MoveError::AlreadyThere(_)),
+            false => matches!(error, MoveError::UnknownCell(_)),
+        };
+        assert!(is_expected, "{from} to {to}: {error:?}");
+    }
 }
 
 /// Options of a move that ends before its switch.

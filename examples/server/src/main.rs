@@ -7,6 +7,7 @@
 mod accounting;
 mod archive;
 mod backup;
+mod cells;
 mod config;
 mod doctor;
 mod import;
@@ -14,7 +15,6 @@ mod journal_writer;
 mod listeners;
 mod log;
 mod migrations;
-mod moves;
 mod plans;
 mod run;
 mod run_error;
@@ -83,12 +83,25 @@ fn main() -> ExitCode {
         Some(Command::Copy { from, to, resume }) => {
             exit_code(backup::copy(&config, [from, to], *resume).map(|()| true))
         }
+        Some(Command::Cells) => exit_code(cells::show(&config).map(|()| true)),
         Some(Command::MovePlatform {
             platform,
+            all_of,
             to,
             max_pause,
             ..
-        }) => exit_code(moves::run(&config, platform, to.as_deref(), *max_pause).map(|()| true)),
+        }) => {
+            let moved = match (platform, all_of, to) {
+                (_, Some(cell), Some(to)) => cells::move_all(&config, cell, to, *max_pause),
+                (Some(platform), _, Some(to)) => {
+                    cells::move_platform(&config, platform, to, *max_pause)
+                }
+                (Some(platform), ..) => cells::cancel_move(&config, platform),
+                // The parser of the arguments refuses this.
+                (None, ..) => Ok(()),
+            };
+            exit_code(moved.map(|()| true))
+        }
         Some(Command::Doctor) => exit_code(doctor::run(&config)),
         Some(Command::VerifyArchive { file, keys }) => {
             exit_code(archive::run(file, keys).map(|()| true))

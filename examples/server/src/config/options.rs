@@ -89,11 +89,18 @@ pub(crate) enum Command {
         #[arg(long)]
         resume: bool,
     },
+    /// Shows how many platforms each cell (`--cells`) has, and whether a cell can be removed, and exits.
+    Cells,
     /// Moves a platform to another cell (`--cells`), and exits. Servers may be running: the platform stays in use, and its
     /// changes wait for less than two seconds. It takes about a minute longer than the copy. If it ends early, run it again.
     MovePlatform {
         /// The id of the platform.
-        platform: String,
+        #[arg(required_unless_present = "all_of")]
+        platform: Option<String>,
+        /// Move all platforms of a cell, one after the other, instead of a single one. No server may assign new platforms to
+        /// the cell.
+        #[arg(long, value_name = "CELL", conflicts_with_all = ["platform", "cancel"])]
+        all_of: Option<String>,
         /// The name of the cell to move it to; `home` is the database of the server.
         #[arg(long, value_name = "CELL", required_unless_present = "cancel")]
         to: Option<String>,

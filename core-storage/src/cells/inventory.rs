@@ -1,0 +1,163 @@
+//! The inventory of cells, and moves that empty a cell so that it can be removed.
+
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
+
+use super::cell_set::CellSet;
+use super::commit;
+use super::config::HOME;
+use super::move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport};
+use super::place::{Place, place_of};
+use super::rows::CellRows;
+use super::tables::PLATFORMS;
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::copies;
+use crate::tables;
+
+/// The inventory of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellState {
+    /// The name.
+    pub name: String,
+    /// The number of platforms in the cell, including those of which only the audit log is left.
+    pub platforms: u64,
+    /// `true` if this process assigns new platforms to the cell.
+    pub takes_new_platforms: bool,
+    /// Why the cell cannot be removed yet. Empty if nothing is lost without its database.
+    pub uses: Vec<CellUse>,
+}
+
+/// A reason why a cell cannot be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CellUse {
+    /// It is the home cell.
+    Home,
+    /// New platforms are assigned to it.
+    NewPlatforms,
+    /// The directory names it as the cell of platforms.
+    Platforms,
+    /// A platform is moving from it or to it.
+    Moves,
+    /// It has prepared units of work, which have not ended.
+    Units,
+    /// A table has rows in it.
+    Rows(&'static str),
+}
+
+impl CellRows {
+    /// Returns what each cell has; the first one is home.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if a database cannot be read.
+    pub async fn states(&self) -> Result<Vec<CellState>, StoreError> {
+        let cells = self.cells();
+        cells.directory.read_moves(cells.rows(HOME)).await?;
+        let mut states = Vec::new();
+        for cell in 0..cells.configs.len() {
+            states.push(state(cells, cell).await?);
+        }
+        Ok(states)
+    }
+
+    /// Moves all platforms of a cell to another one, one after the other, and ends moves from the first cell that have not ended.
+    /// Passes the id of each platform with the report of its move. Returns the number of moves.
+    ///
+    /// # Errors
+    /// That of the first move that fails, see [`CellRows::move_platform`]. The platforms before it have moved. Start again to
+    /// go on.
+    pub async fn move_all_platforms(
+        &self,
+        from: &str,
+        to: &str,
+        options: &MoveOptions,
+        on_progress: &mut (dyn FnMut(MoveProgress) + Send),
+        on_end: &mut (dyn FnMut(&str, &MoveReport) + Send),
+    ) -> Result<u64, MoveError> {
+        if self.names().all(|name| name != from) {
+            return Err(MoveError::UnknownCell(from.to_owned()));
+        }
+        if from == to {
+            return Err(MoveError::AlreadyThere(to.to_owned()));
+        }
+        let mut moved = 0;
+        while let Some((platform, to)) = self.next_move(from, to).await? {
+            let report = self.move_platform(&platform, &to, options, on_progress);
+            on_end(&platform, &report.await?);
+            moved += 1;
+        }
+        Ok(moved)
+    }
+
+    /// Returns a platform that has to leave a cell, and the cell that it moves to: that of its unended move, or else `to`.
+    async fn next_move(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> Result<Option<(String, String)>, StoreError> {
+        let unended = self.unended_moves().await?;
+        if let Some(unended) = unended.into_iter().find(|one| one.from == from) {
+            return Ok(Some((unended.platform, unended.to)));
+        }
+        let first = Select::of(&PLATFORMS).filter(of_cell(from)).limit(1);
+        let mut home = self.cells().rows(HOME).begin(Mode::Auto).await?;
+        let first = copies(home.as_mut(), &first).await?;
+        let platform = first.first().and_then(|row| row.first()?.as_text());
+        Ok(platform.map(|platform| (platform.to_owned(), to.to_owned())))
+    }
+}
+
+/// Matches the entries of the directory that name a cell. The name of the installation is that of no cell.
+fn of_cell(name: &str) -> Filter {
+    Filter::eq("cell", name)
+}
+
+async fn state(cells: &CellSet, cell: usize) -> Result<CellState, StoreError> {
+    let config = &cells.configs[cell];
+    let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+    let platforms = home.count(&PLATFORMS, &of_cell(&config.name)).await?;
+    drop(home);
+    let uses = match cell {
+        HOME => vec![CellUse::Home],
+        _ => uses(cells, cell, platforms).await?,
+    };
+    Ok(CellState {
+        name: config.name.clone(),
+        platforms,
+        takes_new_platforms: config.takes_new_platforms,
+        uses,
+    })
+}
+
+/// Returns the uses of a cell that is not home.
+async fn uses(cells: &CellSet, cell: usize, platforms: u64) -> Result<Vec<CellUse>, StoreError> {
+    let moves = cells.directory.moves(cells.rows(HOME)).await?;
+    let is_moving = moves
+        .iter()
+        .any(|one| one.source == cell || one.target == cell);
+    let units = commit::prepared_units(cells, cell).await?;
+    let known = [
+        (
+            CellUse::NewPlatforms,
+            cells.configs[cell].takes_new_platforms,
+        ),
+        (CellUse::Platforms, platforms > 0),
+        (CellUse::Moves, is_moving),
+        (CellUse::Units, !units.is_empty()),
+    ];
+    let known = known.into_iter().filter(|(_, is_so)| *is_so);
+    let mut uses: Vec<CellUse> = known.map(|(reason, _)| reason).collect();
+    let mut unit = cells.rows(cell).begin(Mode::Auto).await?;
+    for table in tables::of_records() {
+        // Every cell has the same rows of these.
+        if place_of(table) == Place::Everywhere {
+            continue;
+        }
+        let found = copies(unit.as_mut(), &Select::of(table).limit(1)).await?;
+        if !found.is_empty() {
+            uses.push(CellUse::Rows(table.name));
+        }
+    }
+    Ok(uses)
+}
