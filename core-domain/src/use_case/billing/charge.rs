@@ -335,8 +335,8 @@ async fn record_call(
         invoice.status,
         InvoiceStatus::Open | InvoiceStatus::Uncollectible
     ) {
-        payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
-        let charge = charge_without_call(&invoice);
+        let skipped = payment::record(cx, uow, billing, &seen, &Outcome::NotExecuted).await?;
+        let charge = charge_of(&skipped, &invoice).ok_or_else(outcome_unknown)?;
         return Ok(SendOutcome::Before(charge));
     }
     let mut next = seen.edit();
@@ -359,19 +359,13 @@ fn charge_of(attempt: &PaymentAttempt, invoice: &Invoice) -> Option<Charge> {
     match attempt.status {
         AttemptStatus::Ready | AttemptStatus::Sent | AttemptStatus::Unknown => None,
         AttemptStatus::Succeeded => Some(Charge::Paid),
+        // The attempt may have had no effect, but the invoice was paid otherwise.
+        _ if invoice.status == InvoiceStatus::Paid => Some(Charge::Paid),
         AttemptStatus::ActionRequired => Some(Charge::ActionRequired {
             client_secret: None,
         }),
         AttemptStatus::Failed => Some(decline_charge(attempt.decline_code.clone())),
-        AttemptStatus::NotExecuted => Some(charge_without_call(invoice)),
-    }
-}
-
-/// Returns the outcome of an attempt that had no effect at the provider. The invoice may have been paid otherwise.
-fn charge_without_call(invoice: &Invoice) -> Charge {
-    match invoice.status {
-        InvoiceStatus::Paid => Charge::Paid,
-        _ => Charge::NotMade,
+        AttemptStatus::NotExecuted => Some(Charge::NotMade),
     }
 }
 
