@@ -40,13 +40,13 @@ impl SuiteBuilder {
         options: &MoveOptions,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
     ) -> Result<MoveReport, MovePlatformError> {
-        let rows = self.open_cells().await?;
+        let rows = self.open_cells(Access::Direct).await?;
         let moved = rows.move_platform(platform, to, options, on_progress);
         Ok(moved.await?)
     }
 
     /// Moves all platforms of a cell to another one, one after the other, so that the cell can be removed. Passes the id of each
-    /// platform with the report of its move. Returns the number of moves. No server may assign new platforms to the cell.
+    /// platform before its move. Returns the number of moves. No server may assign new platforms to the cell.
     ///
     /// # Errors
     /// Those of [`Self::move_platform`]. The platforms before have moved; start again to go on.
@@ -56,20 +56,20 @@ impl SuiteBuilder {
         to: &str,
         options: &MoveOptions,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
-        on_end: &mut (dyn FnMut(&str, &MoveReport) + Send),
+        on_start: &mut (dyn FnMut(&str) + Send),
     ) -> Result<u64, MovePlatformError> {
-        let rows = self.open_cells().await?;
-        let moved = rows.move_all_platforms(from, to, options, on_progress, on_end);
+        let rows = self.open_cells(Access::Direct).await?;
+        let moved = rows.move_all_platforms(from, to, options, on_progress, on_start);
         Ok(moved.await?)
     }
 
-    /// Returns what each cell has, and whether it can be removed; the first one is home.
+    /// Returns what each cell has, and whether it can be removed; the first one is home. Nothing is written.
     ///
     /// # Errors
     /// [`MovePlatformError::Open`] if a setting is invalid, if there are no cells, or if a database cannot be opened;
     /// [`MovePlatformError::Move`] if one cannot be read.
     pub async fn cell_states(self) -> Result<Vec<CellState>, MovePlatformError> {
-        let rows = self.open_cells().await?;
+        let rows = self.open_cells(Access::ReadOnly).await?;
         let states = rows.states().await;
         states.map_err(|error| MoveError::Store(error).into())
     }
@@ -79,11 +79,11 @@ impl SuiteBuilder {
     /// # Errors
     /// Those of [`Self::move_platform`].
     pub async fn cancel_move(self, platform: &str) -> Result<u64, MovePlatformError> {
-        let rows = self.open_cells().await?;
+        let rows = self.open_cells(Access::Direct).await?;
         Ok(rows.cancel_move(platform).await?)
     }
 
-    async fn open_cells(self) -> Result<CellRows, SuiteError> {
+    async fn open_cells(self, access: Access) -> Result<CellRows, SuiteError> {
         self.check()?;
         if self.cells.is_empty() {
             return Err(SuiteError::Setting(ConfigError {
@@ -94,6 +94,6 @@ impl SuiteBuilder {
         // Cursors do not leave this process, so any key will do.
         let secret = InstallationSecret::generate(self.entropy.as_ref());
         let options = open_options(&self, &secret);
-        cell_rows(self.store, options, Access::Direct).await
+        cell_rows(self.store, options, access).await
     }
 }

@@ -6,7 +6,7 @@ use core_domain::port::Mode;
 use super::cell_set::CellSet;
 use super::commit;
 use super::config::HOME;
-use super::move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport};
+use super::move_platform::{MoveError, MoveOptions, MoveProgress};
 use super::place::{Place, place_of};
 use super::rows::CellRows;
 use super::tables::PLATFORMS;
@@ -61,8 +61,8 @@ impl CellRows {
         Ok(states)
     }
 
-    /// Moves all platforms of a cell to another one, one after the other, and ends moves from the first cell that have not ended.
-    /// Passes the id of each platform with the report of its move. Returns the number of moves.
+    /// Moves all platforms of a cell to another one, one after the other. Moves from and to the first cell that have not ended are
+    /// ended before. Passes the id of each platform before its move. Returns the number of moves.
     ///
     /// # Errors
     /// That of the first move that fails, see [`CellRows::move_platform`]. The platforms before it have moved. Start again to
@@ -73,31 +73,41 @@ impl CellRows {
         to: &str,
         options: &MoveOptions,
         on_progress: &mut (dyn FnMut(MoveProgress) + Send),
-        on_end: &mut (dyn FnMut(&str, &MoveReport) + Send),
+        on_start: &mut (dyn FnMut(&str) + Send),
     ) -> Result<u64, MoveError> {
-        if self.names().all(|name| name != from) {
-            return Err(MoveError::UnknownCell(from.to_owned()));
+        let cells = self.cells();
+        let index_of = |name: &str| {
+            let index = cells.directory.index_of(name);
+            index.map_err(|_| MoveError::UnknownCell(name.to_owned()))
+        };
+        index_of(to)?;
+        if cells.configs[index_of(from)?].takes_new_platforms {
+            return Err(MoveError::TakesNewPlatforms(from.to_owned()));
         }
         if from == to {
             return Err(MoveError::AlreadyThere(to.to_owned()));
         }
         let mut moved = 0;
         while let Some((platform, to)) = self.next_move(from, to).await? {
-            let report = self.move_platform(&platform, &to, options, on_progress);
-            on_end(&platform, &report.await?);
+            on_start(&platform);
+            self.move_platform(&platform, &to, options, on_progress)
+                .await?;
             moved += 1;
         }
         Ok(moved)
     }
 
-    /// Returns a platform that has to leave a cell, and the cell that it moves to: that of its unended move, or else `to`.
+    /// Returns the next move that empties a cell, as a platform and the cell that it moves to. Moves that have not ended come first.
     async fn next_move(
         &self,
         from: &str,
         to: &str,
     ) -> Result<Option<(String, String)>, StoreError> {
         let unended = self.unended_moves().await?;
-        if let Some(unended) = unended.into_iter().find(|one| one.from == from) {
+        if let Some(unended) = unended
+            .into_iter()
+            .find(|one| one.from == from || one.to == from)
+        {
             return Ok(Some((unended.platform, unended.to)));
         }
         let first = Select::of(&PLATFORMS).filter(of_cell(from)).limit(1);

@@ -154,6 +154,11 @@ pub enum MoveError {
     /// The platform is moving to another cell.
     #[error("the platform is moving to the cell {0}; end that move first, or cancel it")]
     OtherMove(String),
+    /// All platforms of a cell were to be moved, and new ones are assigned to it.
+    #[error(
+        "new platforms are assigned to the cell {0}; change that in the configuration of every server first"
+    )]
+    TakesNewPlatforms(String),
     /// The platform is not moving.
     #[error("the platform is not moving")]
     NotMoving,

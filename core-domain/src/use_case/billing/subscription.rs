@@ -295,7 +295,10 @@ pub async fn finish_creation(
     billing: &Billing,
     pending: &PendingCharge,
 ) -> Result<Stored<Subscription>> {
-    let charged = charge_pending(cx, store, billing, pending).await;
+    let charged = match charge_pending(cx, store, billing, pending).await {
+        Ok(Some(Charge::NotMade)) => Err(nothing_happened()),
+        charged => charged,
+    };
     match charged {
         Ok(_) => {}
         // The card was refused when it was attached.
@@ -313,8 +316,15 @@ pub async fn finish_creation(
             });
         }
     }
-    match load(store, &pending.subscription_id).await {
-        // An earlier run has undone the creation, and its process ended before it could report that.
+    load_created(store, &pending.subscription_id).await
+}
+
+/// Returns a subscription that was created.
+///
+/// # Errors
+/// `PAYMENT_PROVIDER_UNAVAILABLE` if an earlier run has undone the creation, and its process ended before it could report that.
+async fn load_created(store: &dyn Store, id: &SubscriptionId) -> Result<Stored<Subscription>> {
+    match load(store, id).await {
         Err(Error::NotFound(_)) => Err(nothing_happened()),
         created => created,
     }
@@ -393,7 +403,7 @@ pub async fn finish_user_creation(
     {
         return Err(refusal);
     }
-    load(store, &pending.subscription_id).await
+    load_created(store, &pending.subscription_id).await
 }
 
 /// Charges the invoice of a change. If it cannot be charged at all, the change is undone by cancelling the invoice.
@@ -426,8 +436,8 @@ pub(super) async fn charge_pending(
     // After a crash, the first run may have ended without keeping the subscription.
     let subscription = match (subscription, &pending.invoice_id) {
         (Ok(subscription), _) => subscription,
-        (Err(_), Some(invoice)) => return charge::last(store, invoice).await,
-        (Err(error), None) => return Err(error),
+        (Err(Error::NotFound(_)), Some(invoice)) => return charge::last(store, invoice).await,
+        (Err(error), _) => return Err(error),
     };
     let mut method = subscription.default_payment_method_id.clone();
     if let Some(id) = &pending.payment_method_id {

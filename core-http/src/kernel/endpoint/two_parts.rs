@@ -186,6 +186,8 @@ fn left_by(
             let refusal = final_refusal::stored_form(endpoint, cx, claim, error, false)?;
             StoredWork::Answered(refusal)
         }
+        // A failure here, such as of the last read, does not undo what the second part has done before.
+        Err(Error::Store(_) | Error::Internal(_)) => StoredWork::Interrupted,
         Err(error) if error.is_outcome_unknown() => StoredWork::Interrupted,
         Err(_) => StoredWork::Forgotten,
     })
