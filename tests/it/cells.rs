@@ -251,7 +251,7 @@ async fn a_cell_that_was_emptied_is_removed_from_the_file_postgres() {
     write(&[cell("b", 2, true)]);
     let server = Server::start(&data, &arguments).await;
     for id in created {
-        let read = Call::get(&format!("/api/v1/platforms/{id}")).bearer(SERVICE_KEY);
+        let read = Call::get(format!("/api/v1/platforms/{id}")).bearer(SERVICE_KEY);
         assert_eq!(
             server.send("registry", read).await.expect(200).text("id"),
             id
