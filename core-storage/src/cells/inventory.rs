@@ -18,7 +18,7 @@ use crate::tables;
 /// The inventory of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellState {
-    /// The name.
+    /// The name of the cell, which the directory uses.
     pub name: String,
     /// The number of platforms in the cell, including those of which only the audit log is left.
     pub platforms: u64,

@@ -91,14 +91,11 @@ fn main() -> ExitCode {
             max_pause,
             ..
         }) => {
-            let moved = match (platform, all_of, to) {
-                (_, Some(cell), Some(to)) => cells::move_all(&config, cell, to, *max_pause),
-                (Some(platform), _, Some(to)) => {
-                    cells::move_platform(&config, platform, to, *max_pause)
-                }
-                (Some(platform), ..) => cells::cancel_move(&config, platform),
-                // The parser of the arguments refuses this.
-                (None, ..) => Ok(()),
+            let platform = platform.as_deref().unwrap_or_default();
+            let moved = match (all_of, to) {
+                (Some(cell), Some(to)) => cells::move_all(&config, cell, to, *max_pause),
+                (None, Some(to)) => cells::move_platform(&config, platform, to, *max_pause),
+                (_, None) => cells::cancel_move(&config, platform),
             };
             exit_code(moved.map(|()| true))
         }

@@ -89,7 +89,8 @@ pub(crate) enum Command {
         #[arg(long)]
         resume: bool,
     },
-    /// Shows how many platforms each cell (`--cells`) has, and whether a cell can be removed, and exits.
+    /// Shows how many platforms each cell (`--cells`) has, and whether a cell can be removed, and exits. Nothing is
+    /// written.
     Cells,
     /// Moves a platform to another cell (`--cells`), and exits. Servers may be running: the platform stays in use, and its
     /// changes wait for less than two seconds. It takes about a minute longer than the copy. If it ends early, run it again.
