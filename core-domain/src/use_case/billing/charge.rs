@@ -361,8 +361,15 @@ fn charge_of(attempt: &PaymentAttempt, invoice: &Invoice) -> Option<Charge> {
         AttemptStatus::Succeeded => Some(Charge::Paid),
         // The attempt may have had no effect, but the invoice was paid otherwise.
         _ if invoice.status == InvoiceStatus::Paid => Some(Charge::Paid),
-        AttemptStatus::ActionRequired => Some(Charge::ActionRequired {
-            client_secret: None,
+        AttemptStatus::ActionRequired if invoice.status == InvoiceStatus::Open => {
+            Some(Charge::ActionRequired {
+                client_secret: None,
+            })
+        }
+        // The customer can no longer confirm the charge.
+        AttemptStatus::ActionRequired => Some(Charge::Declined {
+            reason: AUTHENTICATION_REQUIRED.to_owned(),
+            decline_code: None,
         }),
         AttemptStatus::Failed => Some(decline_charge(attempt.decline_code.clone())),
         AttemptStatus::NotExecuted => Some(Charge::NotMade),

@@ -541,6 +541,63 @@ async fn a_charging_request_that_is_interrupted_anywhere_charges_once_when_it_is
     }
 }
 
+#[tokio::test]
+async fn an_upgrade_that_was_interrupted_and_never_confirmed_is_refused_after_it_expired() {
+    let mut world = World::new();
+    world.set_time("2027-11-01T00:00:00Z");
+    let (platform, _) = platform_with_card(&world).await;
+    let _ = world.subscribe(&platform, "starter").await.expect(201);
+    world.set_time("2027-11-16T00:00:00Z");
+    let body = json!({ "platformId": platform, "planId": "growth",
+        "paymentMethodId": "pm_card_authenticationRequired", "billingEmail": "money@example.org",
+        "idempotencyKey": "00000000-0000-4000-8000-000000000001" });
+    let upgrade = async |world: &World| {
+        let caller = operator();
+        let sent = world
+            .billing
+            .post(&caller, "/api/billing/upgrade", body.clone());
+        sent.await
+    };
+    let image = world.image();
+    let mut refused = 0;
+    for n in 1.. {
+        let store;
+        (world, store) = world.with_faulty_image(&image);
+        StoreFault::Death.inject(&store, n);
+        upgrade(&world).await;
+        let is_reached = StoreFault::Death.end(&store);
+        if !is_reached {
+            break;
+        }
+        recover(&world, &world.billing_parts).await;
+        finish(&world).await;
+        world.tick(23 * 3_600 + 1);
+        world.bill().await;
+        let mut again = upgrade(&world).await;
+        if again.status == 502 {
+            // The first request was undone, and its error was lost.
+            again = upgrade(&world).await;
+        }
+        let case = format!("{n} {}", again.json);
+        if again.status == 402 {
+            let error = &again.json["error"];
+            assert_eq!(error["code"], "PAYMENT_REQUIRED", "{case}");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("must be confirmed"), "{case}");
+            refused += 1;
+        } else {
+            // The first request had not come as far as the charge, so this one is the first that made it.
+            assert_eq!(again.status, 200, "{case}");
+            assert_eq!(again.json["status"], "requires_action", "{case}");
+            assert!(again.json["clientSecret"].is_string(), "{case}");
+        }
+    }
+    assert!(
+        refused > 0,
+        "the upgrade was never interrupted after the charge"
+    );
+}
+
 /// Returns what an outage does not change: the status of the subscription, and the statuses and amounts of its invoices.
 fn statuses_and_amounts(records: &Value) -> Value {
     let invoices = records["invoices"].as_array().unwrap().iter();
