@@ -139,6 +139,16 @@ impl FaultStore {
         CheckedTx::wrap(Box::new(FaultTx { inner, store }), mode)
     }
 
+    /// Fails if the next call and all others after it fail. Is not counted as a call, because stores also ask in the background.
+    fn ensure_up(&self) -> Result<(), StoreError> {
+        let is_down = self.goes_down.load(Ordering::SeqCst);
+        if !is_down || self.calls_left.load(Ordering::SeqCst) > 1 {
+            return Ok(());
+        }
+        self.calls_left.fetch_min(0, Ordering::SeqCst);
+        Err(injected_error())
+    }
+
     fn call(&self) -> Result<(), StoreError> {
         match self.calls_left.fetch_sub(1, Ordering::SeqCst) {
             1 => Err(injected_error()),
@@ -175,7 +185,7 @@ impl RowStore for FaultStore {
     }
 
     async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
-        self.call()?;
+        self.ensure_up()?;
         self.inner.prepared_units(prefix).await
     }
 

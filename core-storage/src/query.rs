@@ -35,6 +35,9 @@ pub struct Select {
     /// If `true`, records that cannot be decoded are skipped; if `false`, they abort the unit. Engines can ignore this
     /// field.
     pub skips_damaged: bool,
+    /// `true` if the rows wait for work that any of them can begin with, so that rows in a database that cannot be reached can be
+    /// left out. Engines with one database ignore this field.
+    pub is_of_queue: bool,
 }
 
 impl Select {
@@ -49,7 +52,15 @@ impl Select {
             limit: None,
             list: None,
             skips_damaged: false,
+            is_of_queue: false,
         }
+    }
+
+    /// Declares that the rows wait for work, see [`Self::is_of_queue`].
+    #[must_use]
+    pub const fn of_queue(mut self) -> Self {
+        self.is_of_queue = true;
+        self
     }
 
     /// Sets whether records that cannot be decoded are skipped.

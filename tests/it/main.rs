@@ -9,6 +9,7 @@ mod archived_audit;
 mod backups;
 #[cfg(unix)]
 mod buckets;
+mod cell_outage;
 mod cells;
 mod cloudflare_sites;
 mod crash;

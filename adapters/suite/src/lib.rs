@@ -86,6 +86,7 @@ mod hostname_checker;
 mod import;
 mod infrastructure;
 pub mod jobs;
+mod late_rows;
 mod mail_options;
 mod mail_relay;
 mod mailer;

@@ -1,10 +1,10 @@
 //! Opens the store that was chosen.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Clock, Entropy, ProcessName, Secret, duration_text};
+use core_domain::kernel::{Clock, Entropy, ProcessName, Secret, StoreError, duration_text};
 use core_domain::port::{Notices, Store};
 use core_http::gateway::ConfigError;
 use core_storage::RowStore;
@@ -15,6 +15,7 @@ use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{CellOptions, Cells};
+use crate::late_rows::LateRows;
 use crate::worker::WorkerWake;
 use crate::{SuiteError, SystemClock};
 
@@ -204,6 +205,14 @@ impl StoreChoice {
             url: cell.url.expose().to_owned(),
             direct_url: cell.direct_url.as_ref().map(|url| url.expose().to_owned()),
         })
+    }
+
+    /// Returns the file of the store; `None` if it is not a file.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            _ => None,
+        }
     }
 
     /// Returns whether no other process can use the same store.
@@ -425,7 +434,7 @@ pub(crate) async fn cell_rows(
     for cell in cells.others {
         options.replica_url.clone_from(&cell.replica_url);
         configs.push(CellConfig {
-            rows: rows_of_cell(StoreChoice::of_cell(&cell), options.clone(), access).await?,
+            rows: rows_of_other_cell(&cell, options.clone(), access).await?,
             name: cell.name,
             takes_new_platforms: cell.takes_new_platforms,
         });
@@ -434,6 +443,25 @@ pub(crate) async fn cell_rows(
         Access::Units | Access::Direct => CellRows::open(configs, entropy).await?,
         Access::ReadOnly => CellRows::open_read_only(configs, entropy).await?,
     })
+}
+
+/// Opens the rows of another cell than home. If servers cannot reach it now, they open it later, and serve the platforms of the
+/// other cells.
+async fn rows_of_other_cell(
+    cell: &CellOptions,
+    options: OpenOptions,
+    access: Access,
+) -> Result<Arc<dyn RowStore>, SuiteError> {
+    let (choice, name) = (StoreChoice::of_cell(cell), cell.name.clone());
+    match rows_of_cell(choice.clone(), options.clone(), access).await {
+        Err(SuiteError::Store(StoreError::Unavailable(error))) if access == Access::Units => {
+            tracing::error!(cell = %name, %error, "the database of a cell cannot be reached; its platforms are not served yet");
+            Ok(Arc::new(LateRows::new(move || {
+                Box::pin(rows_of_cell(choice.clone(), options.clone(), access))
+            })))
+        }
+        outcome => outcome,
+    }
 }
 
 async fn rows_of_cell(

@@ -1,13 +1,14 @@
 //! The cells of a store, as all of its units of work share them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use core_domain::kernel::Entropy;
 use core_domain::port::PoolState;
 use sha2::{Digest, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
+use super::availability::Availability;
 use super::config::{CellConfig, HOME, HOME_NAME};
 use super::directory::Directory;
 use crate::row_store::RowStore;
@@ -18,8 +19,9 @@ pub(super) struct CellSet {
     /// The cells; the first one is home.
     pub(super) configs: Vec<CellConfig>,
     pub(super) directory: Directory,
-    /// The names of the pools of each cell.
-    pub(super) pool_names: Vec<Vec<&'static str>>,
+    pub(super) availability: Availability,
+    /// The names of the pools of each cell, once they were asked for.
+    pool_names: Vec<OnceLock<Vec<&'static str>>>,
     /// The random name of the installation, which is part of the names of prepared units.
     pub(super) installation: String,
     pub(super) entropy: Arc<dyn Entropy>,
@@ -40,7 +42,8 @@ impl CellSet {
         let has_one_writer = configs.iter().any(|cell| cell.rows.has_one_writer());
         Self {
             directory: Directory::of(&configs),
-            pool_names: configs.iter().map(pool_names).collect(),
+            availability: Availability::of(configs.len()),
+            pool_names: configs.iter().map(|_| OnceLock::new()).collect(),
             installation,
             entropy,
             turn: has_one_writer.then(Arc::default),
@@ -55,6 +58,23 @@ impl CellSet {
             Some(turn) => Some(Arc::clone(turn).lock_owned().await),
             None => None,
         }
+    }
+
+    /// Returns the current use of the pools of all cells. The names of those of home are as without cells; the others start with
+    /// the name of their cell.
+    pub(super) fn pools(&self) -> Vec<PoolState> {
+        let mut all = Vec::new();
+        for (cell, names) in self.configs.iter().zip(&self.pool_names) {
+            let pools = cell.rows.pools();
+            // A cell that could not be reached yet has none.
+            if pools.is_empty() {
+                continue;
+            }
+            let names = names.get_or_init(|| pool_names(cell, &pools));
+            let named = |(name, pool): (&&'static str, PoolState)| PoolState { name, ..pool };
+            all.extend(names.iter().zip(pools).map(named));
+        }
+        all
     }
 
     /// Returns the database of a cell.
@@ -89,13 +109,12 @@ impl CellSet {
     }
 }
 
-/// Returns the names of the pools of a cell. Those of home are as without cells; the others start with the name of the
-/// cell.
-fn pool_names(cell: &CellConfig) -> Vec<&'static str> {
-    let name = |pool: PoolState| match cell.name == HOME_NAME {
+/// Returns the names of the pools of a cell.
+fn pool_names(cell: &CellConfig, pools: &[PoolState]) -> Vec<&'static str> {
+    let name = |pool: &PoolState| match cell.name == HOME_NAME {
         true => pool.name,
         // Labels of metrics live as long as the process.
         false => &*format!("{}-{}", cell.name, pool.name).leak(),
     };
-    cell.rows.pools().into_iter().map(name).collect()
+    pools.iter().map(name).collect()
 }

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::availability::{MAX_FAILURES, PROBE_TIMEOUT, next_probe};
 use super::cell_set::CellSet;
 use super::config::HOME;
 use super::tables::DECISIONS;
@@ -42,7 +43,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// How long a decision is kept after all databases have carried it out, because their lists are not read at one time.
 const KEEP_DECISIONS: Duration = Duration::from_secs(60 * 60);
 
-/// The number of old decisions that are removed in one run.
+/// The maximum number of old decisions that are removed in one unit of work.
 const MAX_REMOVED: u32 = 1_000;
 
 /// Returns the start of the names of the units that this installation prepares in the cell.
@@ -52,6 +53,15 @@ pub(super) fn prefix(cells: &CellSet, cell: usize) -> String {
 
 /// Returns the units of this installation that are prepared in the cell.
 pub(super) async fn prepared_units(
+    cells: &CellSet,
+    cell: usize,
+) -> Result<Vec<PreparedUnit>, StoreError> {
+    let units = read_prepared_units(cells, cell);
+    cells.availability.while_reached(cell, units).await
+}
+
+/// Returns these units also if the cell could not be reached.
+async fn read_prepared_units(
     cells: &CellSet,
     cell: usize,
 ) -> Result<Vec<PreparedUnit>, StoreError> {
@@ -214,7 +224,7 @@ pub(super) async fn end_abandoned(cells: &CellSet, min_age: Duration) -> Result<
         }
     }
     outcome?;
-    remove_old_decisions(cells, &open).await?;
+    while remove_old_decisions(cells, &open).await? == u64::from(MAX_REMOVED) {}
     Ok(ended)
 }
 
@@ -236,24 +246,99 @@ async fn end_in_cell(
     min_age: Duration,
     open: &mut BTreeSet<String>,
 ) -> Result<u64, StoreError> {
+    let units = prepared_units(cells, cell).await?;
+    end_units(cells, cell, units, min_age, open).await
+}
+
+/// Ends those of the units that are abandoned. Adds the ids of the others to `open`.
+async fn end_units(
+    cells: &CellSet,
+    cell: usize,
+    units: Vec<PreparedUnit>,
+    min_age: Duration,
+    open: &mut BTreeSet<String>,
+) -> Result<u64, StoreError> {
     let prefix = prefix(cells, cell);
-    let mut ended = 0;
-    for unit in prepared_units(cells, cell).await? {
+    let (mut ended, mut outcome) = (0, Ok(()));
+    for unit in units {
         let Some(id) = unit.name.strip_prefix(&prefix) else {
             continue;
         };
-        if unit.age < min_age {
-            let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
-            if !is_committed(home.as_mut(), id).await? {
+        // A unit that cannot be ended does not keep the others from their end.
+        match end_if_decided(cells, cell, id, unit.age >= min_age).await {
+            Ok(true) => ended += 1,
+            Ok(false) => {
                 open.insert(id.to_owned());
-                continue;
             }
+            Err(error) => outcome = Err(error),
         }
-        let decision = decide(cells, id).await?;
-        end(cells, cell, id, decision).await?;
-        ended += 1;
     }
-    Ok(ended)
+    outcome.map(|()| ended)
+}
+
+/// Ends a unit that is decided, or decides it if it `is_old`. Returns whether it has ended.
+async fn end_if_decided(
+    cells: &CellSet,
+    cell: usize,
+    id: &str,
+    is_old: bool,
+) -> Result<bool, StoreError> {
+    if !is_old {
+        let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+        if !is_committed(home.as_mut(), id).await? {
+            return Ok(false);
+        }
+    }
+    let decision = decide(cells, id).await?;
+    end(cells, cell, id, decision).await?;
+    Ok(true)
+}
+
+/// Asks a cell once a second whether it can be reached, until the cells are dropped.
+pub(super) async fn watch_until_dropped(cells: Weak<CellSet>, cell: usize) {
+    let mut failures = 0;
+    loop {
+        let probe = async {
+            let cells = cells
+                .upgrade()
+                .ok_or_else(|| StoreError::unavailable("dropped"))?;
+            read_prepared_units(&cells, cell).await.map(drop)
+        };
+        let is_reached = next_probe(probe).await;
+        let Some(cells) = cells.upgrade() else {
+            return;
+        };
+        failures = if is_reached { 0 } else { failures + 1 };
+        if !cells.availability.is_away(cell) && failures < MAX_FAILURES {
+            continue;
+        }
+        let name = &cells.configs[cell].name;
+        if cells.availability.record(cell, false) {
+            tracing::warn!(cell = %name, "the cell cannot be reached; requests for its platforms fail");
+        }
+        if restore(&cells, cell).await.is_ok() {
+            cells.availability.record(cell, true);
+            tracing::info!(cell = %name, "the cell can be reached again");
+        }
+    }
+}
+
+/// Carries out the decisions of the time in which the cell could not be reached, so that they are visible before anything is
+/// read.
+///
+/// # Errors
+/// [`StoreError`] if the cell cannot be reached.
+async fn restore(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
+    let units = timeout(PROBE_TIMEOUT, read_prepared_units(cells, cell)).await;
+    let units = units.map_err(StoreError::unavailable)??;
+    // Units can have another address than the recovery.
+    let unit = cells.rows(cell).begin(Mode::Auto).await?;
+    unit.rollback().await;
+    if let Err(error) = end_units(cells, cell, units, MIN_AGE, &mut BTreeSet::new()).await {
+        let cell = &cells.configs[cell].name;
+        tracing::warn!(%cell, %error, "a change of several cells cannot be ended");
+    }
+    Ok(())
 }
 
 /// Returns whether home has decided to commit a unit.
@@ -285,8 +370,9 @@ async fn decide(cells: &CellSet, id: &str) -> Result<UnitEnd, StoreError> {
     Ok(end)
 }
 
-/// Removes decisions that every database has carried out. `open` has the ids of the units that are still prepared.
-async fn remove_old_decisions(cells: &CellSet, open: &BTreeSet<String>) -> Result<(), StoreError> {
+/// Removes decisions that every database has carried out, at most [`MAX_REMOVED`]. `open` has the ids of the units that are still
+/// prepared. Returns the number of decisions.
+async fn remove_old_decisions(cells: &CellSet, open: &BTreeSet<String>) -> Result<u64, StoreError> {
     let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
     let keep = i64::try_from(KEEP_DECISIONS.as_millis()).unwrap_or(i64::MAX);
     let bound = home.now().await?.millis().saturating_sub(keep);
@@ -301,9 +387,10 @@ async fn remove_old_decisions(cells: &CellSet, open: &BTreeSet<String>) -> Resul
     keys.retain(|key| key.as_text().is_some_and(|id| !open.contains(id)));
     if keys.is_empty() {
         home.rollback().await;
-        return Ok(());
+        return Ok(0);
     }
-    home.delete(&DECISIONS, &Filter::In(DECISIONS.key(), keys))
-        .await?;
-    home.commit().await
+    let with_keys = Filter::In(DECISIONS.key(), keys);
+    let removed = home.delete(&DECISIONS, &with_keys).await?;
+    home.commit().await?;
+    Ok(removed)
 }

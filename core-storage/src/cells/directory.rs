@@ -11,8 +11,11 @@ use super::config::CellConfig;
 use super::tables;
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{RowStore, RowTx, copies};
 use crate::value::{ReadRow, Row, Value};
+
+/// The row of the directory with the random name of the installation. It is not the id of a platform.
+pub(super) const INSTALLATION: &str = "*";
 
 /// The number of entries that are remembered. Beyond it, all are forgotten.
 const MAX_ENTRIES: usize = 100_000;
@@ -110,20 +113,32 @@ impl Directory {
 
     /// Returns the moves that have not ended. Reads them if this has not been done recently.
     pub(super) async fn moves(&self, home: &dyn RowStore) -> Result<Arc<[Move]>, StoreError> {
-        {
-            let known = self.lock();
-            if known.is_valid() {
-                return Ok(Arc::clone(&known.moves));
-            }
+        if let Some(moves) = self.valid_moves() {
+            return Ok(moves);
         }
-        self.read_moves(home).await?;
+        let _turn = self.reading.lock().await;
+        // Another unit may have read them while this one waited.
+        if let Some(moves) = self.valid_moves() {
+            return Ok(moves);
+        }
+        self.read_moves_in_turn(home).await?;
         Ok(Arc::clone(&self.lock().moves))
+    }
+
+    /// Returns the moves that were read recently.
+    fn valid_moves(&self) -> Option<Arc<[Move]>> {
+        let known = self.lock();
+        known.is_valid().then(|| Arc::clone(&known.moves))
     }
 
     /// Reads the moves that have not ended. Forgets the cells of platforms that were or are moving.
     pub(super) async fn read_moves(&self, home: &dyn RowStore) -> Result<(), StoreError> {
         // One read after the other, so that the newest state is kept.
         let _turn = self.reading.lock().await;
+        self.read_moves_in_turn(home).await
+    }
+
+    async fn read_moves_in_turn(&self, home: &dyn RowStore) -> Result<(), StoreError> {
         let read_at = Instant::now();
         let mut moves = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
@@ -170,6 +185,39 @@ impl Directory {
         name.map(|name| self.index_of(&name)).transpose()
     }
 
+    /// Reads the cells of platforms in a unit of the home cell. Those that the directory does not contain are left out.
+    pub(super) async fn read_many(
+        &self,
+        home: &mut dyn RowTx,
+        platforms: &[String],
+    ) -> Result<BTreeMap<String, usize>, StoreError> {
+        let (mut entries, mut unknown) = (BTreeMap::new(), Vec::new());
+        for platform in platforms {
+            match self.cached_cell(platform) {
+                Some(cell) => drop(entries.insert(platform.clone(), cell)),
+                None => unknown.push(Value::text(platform)),
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(entries);
+        }
+        let select = Select::of(&tables::PLATFORMS);
+        let select = select.filter(Filter::In(tables::PLATFORMS.key(), unknown));
+        for row in copies(home, &select).await? {
+            if let [Value::Text(platform), Value::Text(cell), ..] = &row[..] {
+                entries.insert(platform.as_ref().to_owned(), self.index_of(cell)?);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Remembers the cells of platforms, unless they are moving.
+    pub(super) fn remember_all(&self, entries: &BTreeMap<String, usize>) {
+        for (platform, cell) in entries {
+            self.remember(platform, *cell);
+        }
+    }
+
     /// Returns the index of the cell with this name.
     pub(super) fn index_of(&self, name: &str) -> Result<usize, StoreError> {
         let index = self.indexes.get(name).copied();
@@ -177,6 +225,33 @@ impl Directory {
             StoreError::backend(format!("the configuration of cells lacks the cell {name}"))
         })
     }
+}
+
+/// Checks that every platform is in one of these cells.
+///
+/// # Errors
+/// [`StoreError::Backend`] if the directory names another cell.
+pub(crate) async fn ensure_names_cover(
+    home: &dyn RowStore,
+    names: &[&str],
+) -> Result<(), StoreError> {
+    let others = names
+        .iter()
+        .map(|name| Filter::ne("cell", Value::text(name)));
+    let others = Filter::And(others.collect()).and(Filter::ne(
+        tables::PLATFORMS.key(),
+        Value::text(INSTALLATION),
+    ));
+    let first = Select::of(&tables::PLATFORMS).filter(others).limit(1);
+    let mut unit = home.begin(Mode::Auto).await?;
+    let first = copies(unit.as_mut(), &first).await?;
+    let Some([Value::Text(platform), Value::Text(cell), ..]) = first.first().map(|row| &row[..])
+    else {
+        return Ok(());
+    };
+    Err(StoreError::backend(format!(
+        "the platform {platform} is in the cell {cell}, which is not in the configuration of cells"
+    )))
 }
 
 /// Adds a platform to the directory, in a unit of the home cell.

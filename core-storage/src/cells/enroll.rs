@@ -7,6 +7,7 @@ use core_domain::port::Mode;
 use core_domain::shared::AuditHead;
 
 use super::config::CellConfig;
+use super::directory::INSTALLATION;
 use super::place::{Place, place_of};
 use super::{directory, tables, unique_values};
 use crate::filter::Filter;
@@ -14,9 +15,6 @@ use crate::query::Select;
 use crate::row_store::copies;
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Value};
-
-/// The row of the directory with the random name of the installation. It is not the id of a platform.
-const INSTALLATION: &str = "*";
 
 /// The number of rows that are added to the home cell in one unit of work.
 const SLICE: u32 = 1_000;

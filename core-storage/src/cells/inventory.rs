@@ -1,19 +1,21 @@
 //! The inventory of cells, and moves that empty a cell so that it can be removed.
 
-use core_domain::kernel::StoreError;
+use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
 use super::cell_set::CellSet;
 use super::commit;
 use super::config::HOME;
-use super::move_platform::{MoveError, MoveOptions, MoveProgress};
+use super::directory::Move;
+use super::move_platform::{MoveError, MoveOptions, MoveProgress, UnendedMove};
 use super::place::{Place, place_of};
 use super::rows::CellRows;
-use super::tables::PLATFORMS;
+use super::tables::{HIDDEN, PLATFORMS};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::copies;
 use crate::tables;
+use crate::value::{ReadRow, Value};
 
 /// The inventory of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +48,18 @@ pub enum CellUse {
     Rows(&'static str),
 }
 
+/// The state of a move that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveState {
+    /// The platform and its cells.
+    pub unended: UnendedMove,
+    /// `true` if the new cell serves the platform. Then the move can be ended, but no longer cancelled.
+    pub is_switched: bool,
+    /// The time at which the latest run of the move began or switched, by the clock of a cell. `None` if no run has
+    /// begun to copy.
+    pub last_run_at: Option<Timestamp>,
+}
+
 impl CellRows {
     /// Returns what each cell has; the first one is home.
     ///
@@ -61,12 +75,26 @@ impl CellRows {
         Ok(states)
     }
 
+    /// Returns the moves that have not ended, with their state.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if a database cannot be read.
+    pub async fn move_states(&self) -> Result<Vec<MoveState>, StoreError> {
+        let cells = self.cells();
+        cells.directory.read_moves(cells.rows(HOME)).await?;
+        let mut states = Vec::new();
+        for one in cells.directory.moves(cells.rows(HOME)).await?.iter() {
+            states.push(move_state(cells, one).await?);
+        }
+        Ok(states)
+    }
+
     /// Moves all platforms of a cell to another one, one after the other. Moves from and to the first cell that have not ended are
     /// ended before. Passes the id of each platform before its move. Returns the number of moves.
     ///
     /// # Errors
-    /// That of the first move that fails, see [`CellRows::move_platform`]. The platforms before it have moved. Start again to
-    /// go on.
+    /// [`MoveError::SomeTooSlow`] if the changes of some platforms were too fast; the others have moved. Otherwise that of the first
+    /// move that fails, see [`CellRows::move_platform`]; the platforms before it have moved. Start again to go on.
     pub async fn move_all_platforms(
         &self,
         from: &str,
@@ -87,30 +115,42 @@ impl CellRows {
         if from == to {
             return Err(MoveError::AlreadyThere(to.to_owned()));
         }
-        let mut moved = 0;
-        while let Some((platform, to)) = self.next_move(from, to).await? {
+        let (mut moved, mut left) = (0, Vec::new());
+        while let Some((platform, to)) = self.next_move(from, to, &left).await? {
             on_start(&platform);
-            self.move_platform(&platform, &to, options, on_progress)
-                .await?;
-            moved += 1;
+            let outcome = self.move_platform(&platform, &to, options, on_progress);
+            match outcome.await {
+                Ok(_) => moved += 1,
+                Err(MoveError::TooSlow) => left.push(platform),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(moved)
+        match left.is_empty() {
+            true => Ok(moved),
+            false => Err(MoveError::SomeTooSlow { moved, left }),
+        }
     }
 
     /// Returns the next move that empties a cell, as a platform and the cell that it moves to. Moves that have not ended come first.
+    /// The platforms of `except` are left out.
     async fn next_move(
         &self,
         from: &str,
         to: &str,
+        except: &[String],
     ) -> Result<Option<(String, String)>, StoreError> {
         let unended = self.unended_moves().await?;
         if let Some(unended) = unended
             .into_iter()
+            .filter(|one| !except.contains(&one.platform))
             .find(|one| one.from == from || one.to == from)
         {
             return Ok(Some((unended.platform, unended.to)));
         }
-        let first = Select::of(&PLATFORMS).filter(of_cell(from)).limit(1);
+        let others = except.iter();
+        let others = others.map(|platform| Filter::ne(PLATFORMS.key(), Value::text(platform)));
+        let others = of_cell(from).and(Filter::And(others.collect()));
+        let first = Select::of(&PLATFORMS).filter(others).limit(1);
         let mut home = self.cells().rows(HOME).begin(Mode::Auto).await?;
         let first = copies(home.as_mut(), &first).await?;
         let platform = first.first().and_then(|row| row.first()?.as_text());
@@ -137,6 +177,36 @@ async fn state(cells: &CellSet, cell: usize) -> Result<CellState, StoreError> {
         platforms,
         takes_new_platforms: config.takes_new_platforms,
         uses,
+    })
+}
+
+async fn move_state(cells: &CellSet, one: &Move) -> Result<MoveState, StoreError> {
+    let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+    let serving = cells.directory.read(home.as_mut(), &one.platform).await?;
+    drop(home);
+    let is_switched = serving == Some(one.target);
+    // Each run hides the platform in the cell that does not serve it, and stores the time.
+    let hiding = match is_switched {
+        true => one.source,
+        false => one.target,
+    };
+    let mut hidden_at = None;
+    let mut visit = |row: &dyn ReadRow| {
+        hidden_at = row.read(1)?.as_int();
+        Ok(())
+    };
+    let mut unit = cells.rows(hiding).begin(Mode::Auto).await?;
+    unit.get(&HIDDEN, &one.platform, &Filter::all(), &mut visit)
+        .await?;
+    let name = |cell: usize| cells.configs[cell].name.clone();
+    Ok(MoveState {
+        unended: UnendedMove {
+            platform: one.platform.clone(),
+            from: name(one.source),
+            to: name(one.target),
+        },
+        is_switched,
+        last_run_at: hidden_at.map(Timestamp::from_millis),
     })
 }
 

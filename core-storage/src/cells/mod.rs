@@ -28,6 +28,7 @@
 //! Every process of the installation has the same cells. Platforms that were created without cells belong to home. On
 //! Postgres, every cell but home needs `max_prepared_transactions`. SQLite cannot prepare units, so it can be home only.
 
+mod availability;
 mod cell_set;
 mod commit;
 mod config;
@@ -47,6 +48,8 @@ mod unique_values;
 mod unit;
 
 pub use config::{CellConfig, HOME_NAME, check_names};
-pub use inventory::{CellState, CellUse};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use directory::ensure_names_cover;
+pub use inventory::{CellState, CellUse, MoveState};
 pub use move_platform::{MoveError, MoveOptions, MoveProgress, MoveReport, UnendedMove};
 pub use rows::CellRows;

@@ -25,10 +25,10 @@ use super::cell_set::CellSet;
 use super::commit::{commit_together, new_id, wait_for_prepared};
 use super::config::HOME;
 use super::directory::{Move, VALIDITY};
-use super::hidden::{Run, hide, remove_old_rows, show, take_over};
+use super::hidden::{Run, hide, show, take_over};
 use super::place::Naming;
 use super::recording::Recording;
-use super::rows::CellRows;
+use super::rows::{CellRows, remove_old_hidden_rows};
 use super::tables::{MOVES, PLATFORMS};
 use super::transfer::{Transfer, remove_rows};
 use crate::filter::Filter;
@@ -170,6 +170,19 @@ pub enum MoveError {
         "the last changes could not be copied in time; try again at a quieter time, or allow a longer pause"
     )]
     TooSlow,
+    /// Some platforms of a cell could not be moved, because their last changes could not be copied within the maximum pause. The
+    /// others have moved.
+    #[error(
+        "{moved} platforms have moved; the last changes of others could not be copied in time ({}); try again at a \
+         quieter time, or allow a longer pause",
+        .left.join(", ")
+    )]
+    SomeTooSlow {
+        /// The number of platforms that have moved.
+        moved: u64,
+        /// The platforms that were not moved.
+        left: Vec<String>,
+    },
     /// A database cannot be used. The move can be started again.
     #[error("a database cannot be used")]
     Store(#[from] StoreError),
@@ -487,12 +500,8 @@ impl Moving<'_> {
     /// Waits until the units that write to the target, and could not know that the platform is hidden there, have ended.
     async fn settle_target(&self) -> Result<(), MoveError> {
         let cells = self.cells;
-        let moves = cells.directory.moves(cells.rows(HOME)).await?;
-        let moving: Vec<Value> = moves.iter().map(|one| Value::text(&one.platform)).collect();
         let rows = cells.rows(self.target);
-        let mut unit = rows.begin(Mode::ReadCommitted).await?;
-        remove_old_rows(unit.as_mut(), &moving).await?;
-        unit.commit().await?;
+        remove_old_hidden_rows(cells, self.target).await?;
         for _ in 0..GATE_ATTEMPTS {
             let mut unit = rows.begin(Mode::ReadCommitted).await?;
             match unit.close_gate(GATE_WAIT).await {

@@ -34,6 +34,8 @@ pub(super) enum Naming {
     Lane,
     /// By a chain of the audit log, see [`AuditChain`].
     Chain,
+    /// By its id, or by an empty text if it names none.
+    Owner,
 }
 
 impl Naming {
@@ -41,6 +43,7 @@ impl Naming {
     pub(super) fn platform(self, text: &str) -> Option<String> {
         let platform = match self {
             Self::Id => return Some(text.to_owned()),
+            Self::Owner => return (!text.is_empty()).then(|| text.to_owned()),
             Self::Lane => LaneKey::from_text(text)?.owner(),
             Self::Chain => AuditChain::from_text(text)?.platform_id(),
         };
@@ -53,7 +56,7 @@ impl Naming {
             return vec![platform.to_owned()];
         };
         match self {
-            Self::Id => vec![platform.to_owned()],
+            Self::Id | Self::Owner => vec![platform.to_owned()],
             Self::Lane => [LaneKey::platform(&id), LaneKey::hostnames(&id)]
                 .iter()
                 .map(|lane| lane.as_str().to_owned())
@@ -71,12 +74,11 @@ impl Naming {
 pub(super) fn place_of(table: &Table) -> Place {
     match table.name {
         "platforms" => Place::Named("id", Naming::Id),
-        "audit_entries"
-        | "unsealed_audit_entries"
-        | "webhooks"
-        | "webhook_deliveries"
-        | "dlq_entries" => Place::Named(PLATFORM, Naming::Id),
+        "audit_entries" | "unsealed_audit_entries" | "webhook_deliveries" | "dlq_entries" => {
+            Place::Named(PLATFORM, Naming::Id)
+        }
         "audit_seals" | "audit_heads" | "audit_checkpoints" => Place::Named("chain", Naming::Chain),
+        "webhooks" => Place::Named("owner", Naming::Owner),
         "jobs" | "job_lanes" => Place::Named("lane", Naming::Lane),
         "job_events" | "job_leases" => Place::OfJob("job_id"),
         "audit_archives" => Place::Everywhere,
@@ -218,7 +220,8 @@ mod tests {
         assert_eq!(Naming::Chain.platform("platform:acme"), of_platform);
         assert_eq!(Naming::Chain.platform("installation"), None);
         assert_eq!(Naming::Chain.platform("feed"), None);
-        for naming in [Naming::Id, Naming::Lane, Naming::Chain] {
+        assert_eq!(Naming::Owner.platform(""), None);
+        for naming in [Naming::Id, Naming::Lane, Naming::Chain, Naming::Owner] {
             for name in naming.names("acme") {
                 assert_eq!(naming.platform(&name), of_platform, "{name}");
             }

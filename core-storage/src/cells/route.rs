@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_domain::provisioning::Job;
+use core_domain::registry::Platform;
+use core_domain::shared::AuditHead;
 use tokio::sync::OwnedMutexGuard;
 
 use super::cell_set::CellSet;
@@ -21,7 +23,10 @@ use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
 /// Maximum number of platforms of a query whose cells are looked up. A query with more goes to all cells.
-const MAX_LOOKED_UP: usize = 16;
+const MAX_LOOKED_UP: usize = 1_000;
+
+/// Maximum number of rows of a table whose cells a unit remembers. Others are looked for in all cells.
+const MAX_SEEN: usize = 10_000;
 
 /// The maximum age of a unit from which entries of the directory are remembered. A platform may have moved since it was opened.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -75,19 +80,46 @@ pub(super) struct SeenRows(HashMap<&'static str, HashMap<Value, usize>>);
 
 impl SeenRows {
     pub(super) fn add(&mut self, table: &'static Table, key: Value, cell: usize) {
-        self.0.entry(table.name).or_default().insert(key, cell);
+        let rows = self.0.entry(table.name).or_default();
+        if rows.len() < MAX_SEEN {
+            rows.insert(key, cell);
+        }
     }
 
     pub(super) fn cell(&self, table: &'static Table, key: &Value) -> Option<usize> {
         self.0.get(table.name)?.get(key).copied()
     }
 
-    /// Returns the cell of the rows with these keys; `None` unless all were seen, in one cell.
-    pub(super) fn common_cell(&self, table: &'static Table, keys: &[Value]) -> Option<usize> {
-        let mut cells = keys.iter().map(|key| self.cell(table, key));
-        let first = cells.next()??;
-        cells.all(|cell| cell == Some(first)).then_some(first)
+    /// Returns the cells of the rows with these keys; `None` unless all were seen.
+    pub(super) fn cells(&self, table: &'static Table, keys: &[Value]) -> Option<Vec<usize>> {
+        let cells = keys.iter().map(|key| self.cell(table, key));
+        let cells: BTreeSet<usize> = cells.collect::<Option<_>>()?;
+        Some(cells.into_iter().collect())
     }
+}
+
+/// The cells that a query left out because they cannot be reached.
+#[derive(Default)]
+pub(super) struct LeftOut(Option<StoreError>);
+
+impl LeftOut {
+    /// Checks that the query needs none of the cells that were left out.
+    ///
+    /// # Errors
+    /// Why a cell cannot be reached, unless the query `is_complete` without it.
+    pub(super) fn ensure(self, is_complete: bool) -> Result<(), StoreError> {
+        match self.0 {
+            Some(error) if !is_complete => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the number of different keys that the filter names; `None` if it matches rows by other values. If as many rows were found,
+/// no other cell has one.
+pub(super) fn key_count(table: &Table, filter: &Filter) -> Option<u64> {
+    let keys: BTreeSet<&Value> = filter.values_of(table.key())?.iter().collect();
+    Some(keys.len() as u64)
 }
 
 impl CellUnit {
@@ -124,11 +156,18 @@ impl CellUnit {
         {
             return Ok(OpenUnit::of(tx));
         }
+        let cells = Arc::clone(&self.cells);
+        let (rows, mode) = (cells.rows(cell), self.mode);
         if !self.is_writing() {
-            return Ok(OpenUnit::of(rows.begin(self.mode).await?));
+            let begin = cells.availability.while_reached(cell, rows.begin(mode));
+            return Ok(OpenUnit::of(begin.await?));
         }
-        let mut unit = OpenUnit::of(rows.begin_gated(self.mode).await?);
-        unit.hidden = hidden_platforms(unit.tx.as_mut()).await?;
+        let open = async {
+            let mut unit = OpenUnit::of(rows.begin_gated(mode).await?);
+            unit.hidden = hidden_platforms(unit.tx.as_mut()).await?;
+            Ok(unit)
+        };
+        let unit = cells.availability.while_reached(cell, open).await?;
         for platform in &unit.hidden {
             // A platform moved after this unit saw one of its cells, and before it saw the other.
             let is_hidden_twice = self.units.iter().flatten().any(|open| open.hides(platform));
@@ -232,19 +271,35 @@ impl CellUnit {
     /// # Errors
     /// [`StoreError::Retry`] if the platform has moved since this unit saw the cell.
     async fn known_cell_of(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
-        let known = [&self.looked_up, &self.created].map(|cells| cells.get(platform).copied());
-        if let [Some(cell), _] | [_, Some(cell)] = known {
+        if let Some(cell) = self.remembered_cell(platform) {
             return Ok(Some(cell));
         }
         let Some(cell) = self.directory_entry(platform).await? else {
             return Ok(None);
         };
+        self.look_up(platform, cell).map(Some)
+    }
+
+    /// Returns the cell of a platform that this unit looked up or created.
+    fn remembered_cell(&self, platform: &str) -> Option<usize> {
+        let known = self
+            .looked_up
+            .get(platform)
+            .or_else(|| self.created.get(platform));
+        known.copied()
+    }
+
+    /// Keeps to this cell of a platform, and returns it.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if the platform has moved since this unit saw the cell.
+    fn look_up(&mut self, platform: &str, cell: usize) -> Result<usize, StoreError> {
         let unit = self.units[cell].as_ref();
         if unit.is_some_and(|unit| unit.hides(platform)) {
             return Err(self.moved_error(platform));
         }
         self.looked_up.insert(platform.to_owned(), cell);
-        Ok(Some(cell))
+        Ok(cell)
     }
 
     async fn directory_entry(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
@@ -275,12 +330,34 @@ impl CellUnit {
         if let Some(cell) = self.known_cell_of(platform).await? {
             return Ok(cell);
         }
-        let cell = self.cells.cell_for_new(platform);
+        let cell = match self.is_at_home(platform).await? {
+            true => HOME,
+            false => self.cells.cell_for_new(platform),
+        };
         let name = self.cells.configs[cell].name.clone();
         let added = directory::add(self.changing(HOME).await?, platform, &name).await;
         added.map_err(StoreError::conflict_as_retry)?;
         self.created.insert(platform.to_owned(), cell);
         Ok(cell)
+    }
+
+    /// Returns whether home has rows of a platform that is not in the directory, because a process without cells created it.
+    async fn is_at_home(&mut self, platform: &str) -> Result<bool, StoreError> {
+        let chains = Naming::Chain.names(platform);
+        let tx = self.tx(HOME).await?;
+        let mut is_there = false;
+        let mut visit = |_: &dyn ReadRow| {
+            is_there = true;
+            Ok(())
+        };
+        tx.get(Platform::TABLE, platform, &Filter::all(), &mut visit)
+            .await?;
+        // The log stays after the platform was removed.
+        for chain in &chains {
+            tx.get(AuditHead::TABLE, chain, &Filter::all(), &mut visit)
+                .await?;
+        }
+        Ok(is_there)
     }
 
     /// Returns the cell of what the value names.
@@ -313,21 +390,61 @@ impl CellUnit {
         let Some(text) = key.as_text() else {
             return Ok(None);
         };
+        let mut left_out = LeftOut::default();
         for cell in self.each() {
-            let mut found = false;
-            let mut visit = |_: &dyn ReadRow| {
-                found = true;
-                Ok(())
-            };
-            let visible = self.visible(cell, table, &Filter::all()).await?;
-            let (unit, seen) = self.parts(cell).await?;
-            unit.tx.get(table, text, &visible, &mut visit).await?;
-            if found {
-                seen.add(table, key.clone(), cell);
+            let was_open = self.is_open(cell);
+            let found = self.has_row(cell, table, text).await;
+            if self.unless_unreachable(cell, was_open, found, &mut left_out)? == Some(true) {
+                self.seen.add(table, key.clone(), cell);
                 return Ok(Some(cell));
             }
         }
+        left_out.ensure(false)?;
         Ok(None)
+    }
+
+    /// Returns whether the cell has the row with this key.
+    async fn has_row(
+        &mut self,
+        cell: usize,
+        table: &'static Table,
+        key: &str,
+    ) -> Result<bool, StoreError> {
+        let mut found = false;
+        let mut visit = |_: &dyn ReadRow| {
+            found = true;
+            Ok(())
+        };
+        let visible = self.visible(cell, table, &Filter::all()).await?;
+        let cells = Arc::clone(&self.cells);
+        let tx = self.tx(cell).await?;
+        let get = tx.get(table, key, &visible, &mut visit);
+        cells.availability.while_reached(cell, get).await?;
+        Ok(found)
+    }
+
+    pub(super) fn is_open(&self, cell: usize) -> bool {
+        self.units[cell].is_some()
+    }
+
+    /// Returns the outcome of a query in a cell; `None` if the cell cannot be reached. A query that can do without is then complete
+    /// if [`LeftOut::ensure`] finds so. Home and a cell in which the unit was open are never left out.
+    pub(super) fn unless_unreachable<T>(
+        &mut self,
+        cell: usize,
+        was_open: bool,
+        outcome: Result<T, StoreError>,
+        left_out: &mut LeftOut,
+    ) -> Result<Option<T>, StoreError> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ StoreError::Unavailable(_)) if !was_open && cell != HOME => {
+                self.units[cell] = None;
+                left_out.0 = Some(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the cells that can have rows that match the filter.
@@ -341,19 +458,74 @@ impl CellUnit {
             Place::Any => Ok(self.by_keys(table, filter)),
             Place::Named(column, _) if filter.requires_null(column) => Ok(vec![HOME]),
             Place::Named(column, naming) => match filter.values_of(column) {
+                Some([value]) => Ok(vec![self.cell_of_named(naming, value).await?]),
                 Some(values) if values.len() <= MAX_LOOKED_UP => {
-                    let mut cells = BTreeSet::new();
-                    for value in values {
-                        cells.insert(self.cell_of_named(naming, value).await?);
-                    }
+                    let cells = self.cells_of_named(naming, values).await?;
                     Ok(cells.into_iter().collect())
                 }
                 _ => self.route_without_name(table, filter).await,
             },
             Place::OfJob(column) => match filter.values_of(column) {
                 Some([job]) => Ok(vec![self.cell_of_job(job).await?]),
+                Some(jobs) if let Some(cells) = self.seen.cells(Job::TABLE, jobs) => Ok(cells),
                 _ => self.route_without_name(table, filter).await,
             },
+        }
+    }
+
+    /// Returns the cells of what the values name. Reads the directory at most once.
+    async fn cells_of_named(
+        &mut self,
+        naming: Naming,
+        values: &[Value],
+    ) -> Result<BTreeSet<usize>, StoreError> {
+        let (mut cells, mut unknown) = (BTreeSet::new(), Vec::new());
+        for value in values {
+            let Some(platform) = value.as_text().and_then(|text| naming.platform(text)) else {
+                cells.insert(HOME);
+                continue;
+            };
+            match self.remembered_cell(&platform) {
+                Some(cell) => drop(cells.insert(cell)),
+                None => unknown.push(platform),
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(cells);
+        }
+        let entries = self.directory_entries(&unknown).await?;
+        for platform in unknown {
+            cells.insert(match entries.get(&platform) {
+                Some(cell) => self.look_up(&platform, *cell)?,
+                None => self.cells.cell_of_unknown(&platform),
+            });
+        }
+        Ok(cells)
+    }
+
+    /// Reads the entries of platforms in the directory.
+    async fn directory_entries(
+        &mut self,
+        platforms: &[String],
+    ) -> Result<BTreeMap<String, usize>, StoreError> {
+        let cells = Arc::clone(&self.cells);
+        // A unit that held a connection while it waits for another could block all others, so an open one is used.
+        match &mut self.units[HOME] {
+            Some(home) => {
+                let is_recent = !self.is_stale && home.opened_at.elapsed() < MAX_AGE;
+                let read = cells.directory.read_many(home.tx.as_mut(), platforms);
+                let entries = read.await?;
+                if is_recent {
+                    cells.directory.remember_all(&entries);
+                }
+                Ok(entries)
+            }
+            None => {
+                let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
+                let entries = cells.directory.read_many(home.as_mut(), platforms).await?;
+                cells.directory.remember_all(&entries);
+                Ok(entries)
+            }
         }
     }
 
@@ -364,8 +536,8 @@ impl CellUnit {
         table: &'static Table,
         filter: &Filter,
     ) -> Result<Vec<usize>, StoreError> {
-        if let Some(cell) = self.seen_cell(table, filter) {
-            return Ok(vec![cell]);
+        if let Some(cells) = self.seen_cells(table, filter) {
+            return Ok(cells);
         }
         let Some(platform) = filter.platform() else {
             return Ok(self.by_keys(table, filter));
@@ -375,18 +547,15 @@ impl CellUnit {
         Ok(cells.into_iter().collect())
     }
 
-    /// Returns the cell of the rows whose keys the filter names, if all were seen there.
-    pub(super) fn seen_cell(&self, table: &'static Table, filter: &Filter) -> Option<usize> {
-        let keys = filter.values_of(table.key())?;
-        self.seen.common_cell(table, keys)
+    /// Returns the cells of the rows whose keys the filter names, if all were seen.
+    fn seen_cells(&self, table: &'static Table, filter: &Filter) -> Option<Vec<usize>> {
+        self.seen.cells(table, filter.values_of(table.key())?)
     }
 
-    /// Returns the cell of the rows whose keys the filter names, if all were seen there, or else all cells.
+    /// Returns the cells of the rows whose keys the filter names, if all were seen, or else all cells.
     pub(super) fn by_keys(&self, table: &'static Table, filter: &Filter) -> Vec<usize> {
-        match self.seen_cell(table, filter) {
-            Some(cell) => vec![cell],
-            None => self.each(),
-        }
+        let seen = self.seen_cells(table, filter);
+        seen.unwrap_or_else(|| self.each())
     }
 
     /// Returns the cells whose rows a change of the table must change.

@@ -11,13 +11,19 @@ use tokio::time::sleep;
 use super::cell_set::CellSet;
 use super::commit;
 use super::config::{CellConfig, HOME, HOME_NAME, check_names};
+use super::directory::ensure_names_cover;
 use super::enroll::{enroll, installation};
+use super::hidden::remove_old_rows;
 use super::route::CellUnit;
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
+use crate::value::Value;
 
 /// The pause between two reads of the moves of platforms.
 const MOVES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The pause between two removals of the rows of platforms that left a cell.
+const HIDDEN_ROWS_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// The row engine over several cells.
 #[derive(Clone, Debug)]
@@ -30,8 +36,8 @@ impl CellRows {
     /// are added to the directory. Until the store is dropped, a task ends the units that were abandoned half-way.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] if a name is invalid or used twice, if there is no home, or if another cell cannot prepare
-    /// units.
+    /// [`StoreError::Backend`] if a name is invalid or used twice, if there is no home, if another cell cannot prepare units, or
+    /// if platforms are in a cell that is not given. Only home must be reached.
     pub async fn open(
         cells: Vec<CellConfig>,
         entropy: Arc<dyn Entropy>,
@@ -41,7 +47,8 @@ impl CellRows {
         let opened = Self::of(configs, installation, entropy).await?;
         let cells = Arc::downgrade(&opened.cells);
         tokio::spawn(commit::end_abandoned_until_dropped(Weak::clone(&cells)));
-        tokio::spawn(read_moves_until_dropped(cells));
+        tokio::spawn(read_moves_until_dropped(Weak::clone(&cells)));
+        tokio::spawn(remove_old_hidden_rows_until_dropped(cells));
         Ok(opened)
     }
 
@@ -65,11 +72,21 @@ impl CellRows {
     ) -> Result<Self, StoreError> {
         let cells = CellSet::of(configs, installation, entropy);
         for cell in HOME + 1..cells.configs.len() {
-            commit::prepared_units(&cells, cell).await?;
+            match commit::prepared_units(&cells, cell).await {
+                // Its platforms are served once it can be reached.
+                Err(StoreError::Unavailable(_)) => {
+                    cells.availability.record(cell, false);
+                }
+                outcome => drop(outcome?),
+            }
         }
-        Ok(Self {
-            cells: Arc::new(cells),
-        })
+        let names = cells.configs.iter().map(|cell| cell.name.as_str());
+        ensure_names_cover(cells.rows(HOME), &names.collect::<Vec<_>>()).await?;
+        let cells = Arc::new(cells);
+        for cell in HOME + 1..cells.configs.len() {
+            tokio::spawn(commit::watch_until_dropped(Arc::downgrade(&cells), cell));
+        }
+        Ok(Self { cells })
     }
 
     /// Returns the names of the cells; the first one is home.
@@ -141,12 +158,7 @@ impl RowStore for CellRows {
     }
 
     fn pools(&self) -> Vec<PoolState> {
-        let cells = self.cells.configs.iter().zip(&self.cells.pool_names);
-        let pools = cells.flat_map(|(cell, names)| {
-            let named = |(name, pool)| PoolState { name, ..pool };
-            names.iter().copied().zip(cell.rows.pools()).map(named)
-        });
-        pools.collect()
+        self.cells.pools()
     }
 
     fn has_one_writer(&self) -> bool {
@@ -159,6 +171,32 @@ fn home_first(mut configs: Vec<CellConfig>) -> Result<Vec<CellConfig>, StoreErro
     configs.sort_by_key(|cell| cell.name != HOME_NAME);
     check_names(configs.iter().map(|cell| cell.name.as_str()))?;
     Ok(configs)
+}
+
+/// Removes the rows of platforms that left a cell long ago, until the cells are dropped.
+async fn remove_old_hidden_rows_until_dropped(cells: Weak<CellSet>) {
+    loop {
+        sleep(HIDDEN_ROWS_INTERVAL).await;
+        let Some(cells) = cells.upgrade() else {
+            return;
+        };
+        for cell in 0..cells.configs.len() {
+            let _in_the_next_round = remove_old_hidden_rows(&cells, cell).await;
+        }
+    }
+}
+
+/// Removes the rows of platforms that left this cell long ago. Each write unit of the cell reads these rows.
+///
+/// # Errors
+/// Those of the stores.
+pub(super) async fn remove_old_hidden_rows(cells: &CellSet, cell: usize) -> Result<(), StoreError> {
+    let moves = cells.directory.moves(cells.rows(HOME)).await?;
+    let moving = moves.iter().map(|one| Value::text(&one.platform));
+    let moving: Vec<Value> = moving.collect();
+    let mut unit = cells.rows(cell).begin(Mode::ReadCommitted).await?;
+    remove_old_rows(unit.as_mut(), &moving).await?;
+    unit.commit().await
 }
 
 /// Reads the moves until the cells are dropped. After an error of a store, the next round tries again.

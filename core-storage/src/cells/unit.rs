@@ -11,7 +11,7 @@ use super::commit::{carry_out_decisions, commit_together};
 use super::config::HOME;
 use super::merge::{MergedRows, MergedSums};
 use super::place::{Place, confirms_changes, has_common_order, place_of};
-use super::route::{CellUnit, SeenRows};
+use super::route::{CellUnit, LeftOut, SeenRows, key_count};
 use super::unique_values::{self, Change, UniqueValue};
 use crate::checked_tx::is_recoverable;
 use crate::filter::Filter;
@@ -115,15 +115,29 @@ impl CellUnit {
         filter: &Filter,
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError> {
-        let mut count = 0;
+        let (mut count, mut left_out) = (0, LeftOut::default());
         for cell in self.route_change(table, filter).await? {
-            let visible = self.visible(cell, table, filter).await?;
-            let (unit, _) = self.parts(cell).await?;
-            let changed = unit.tx.update(table, &visible, set).await?;
-            unit.has_changes |= changed > 0;
-            count += count_once(table, cell, changed);
+            let was_open = self.is_open(cell);
+            let changed = self.update_in(cell, table, filter, set).await;
+            let changed = self.unless_unreachable(cell, was_open, changed, &mut left_out)?;
+            count += count_once(table, cell, changed.unwrap_or_default());
         }
+        left_out.ensure(is_whole_change(table, filter, count))?;
         Ok(count)
+    }
+
+    async fn update_in(
+        &mut self,
+        cell: usize,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<u64, StoreError> {
+        let visible = self.visible(cell, table, filter).await?;
+        let (unit, _) = self.parts(cell).await?;
+        let changed = unit.tx.update(table, &visible, set).await?;
+        unit.has_changes |= changed > 0;
+        Ok(changed)
     }
 
     async fn delete_in_cells(
@@ -131,15 +145,28 @@ impl CellUnit {
         table: &'static Table,
         filter: &Filter,
     ) -> Result<u64, StoreError> {
-        let mut count = 0;
+        let (mut count, mut left_out) = (0, LeftOut::default());
         for cell in self.route_change(table, filter).await? {
-            let visible = self.visible(cell, table, filter).await?;
-            let (unit, _) = self.parts(cell).await?;
-            let deleted = unit.tx.delete(table, &visible).await?;
-            unit.has_changes |= deleted > 0;
-            count += count_once(table, cell, deleted);
+            let was_open = self.is_open(cell);
+            let deleted = self.delete_in(cell, table, filter).await;
+            let deleted = self.unless_unreachable(cell, was_open, deleted, &mut left_out)?;
+            count += count_once(table, cell, deleted.unwrap_or_default());
         }
+        left_out.ensure(is_whole_change(table, filter, count))?;
         Ok(count)
+    }
+
+    async fn delete_in(
+        &mut self,
+        cell: usize,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<u64, StoreError> {
+        let visible = self.visible(cell, table, filter).await?;
+        let (unit, _) = self.parts(cell).await?;
+        let deleted = unit.tx.delete(table, &visible).await?;
+        unit.has_changes |= deleted > 0;
+        Ok(deleted)
     }
 
     /// Claims rows in one cell. Returns them.
@@ -172,32 +199,24 @@ impl CellUnit {
         select: &Select,
     ) -> Result<BTreeMap<usize, u32>, StoreError> {
         let mut merged = MergedRows::default();
-        let (mut shares, mut unreachable, mut is_reached) = (BTreeMap::new(), None, false);
+        let (mut shares, mut left_out, mut is_reached) =
+            (BTreeMap::new(), LeftOut::default(), false);
         for cell in cells {
-            let was_open = self.units[cell].is_some();
+            let was_open = self.is_open(cell);
             let before = merged.len();
-            match self.read_into(&mut merged, cell, select).await {
-                Ok(()) => {
-                    is_reached = true;
-                    if merged.len() > before {
-                        shares.insert(cell, 0);
-                    }
-                }
-                // The work of the other cells goes on.
-                Err(error @ StoreError::Unavailable(_)) if !was_open => {
-                    self.units[cell] = None;
-                    unreachable = Some(error);
-                }
-                Err(error) => return Err(error),
+            let read = self.read_into(&mut merged, cell, select).await;
+            // The work of the other cells goes on.
+            let read = self.unless_unreachable(cell, was_open, read, &mut left_out)?;
+            is_reached |= read.is_some();
+            if merged.len() > before {
+                shares.insert(cell, 0);
             }
         }
+        left_out.ensure(is_reached)?;
         for (cell, _) in merged.into_ordered(select) {
             *shares.entry(cell).or_default() += 1;
         }
-        match unreachable {
-            Some(error) if !is_reached => Err(error),
-            _ => Ok(shares),
-        }
+        Ok(shares)
     }
 
     /// Reads the rows of one cell.
@@ -209,8 +228,10 @@ impl CellUnit {
     ) -> Result<(), StoreError> {
         let hidden = self.hidden_in(cell).await?;
         let select = self.visible_select(cell, select).await?;
+        let cells = Arc::clone(&self.cells);
         let tx = self.tx(cell).await?;
-        merged.read(cell, tx, &select, &hidden).await
+        let read = merged.read(cell, tx, &select, &hidden);
+        cells.availability.while_reached(cell, read).await
     }
 
     /// Returns the query for the rows of one cell.
@@ -245,6 +266,38 @@ impl CellUnit {
         Ok(())
     }
 
+    /// Like [`Self::carry_out`], for all cells that can be reached. In another one, decisions are carried out before it is read
+    /// again.
+    async fn carry_out_where_reached(&mut self) -> Result<(), StoreError> {
+        for cell in HOME + 1..self.cells.configs.len() {
+            if self.cells.availability.is_away(cell) {
+                continue;
+            }
+            match self.carry_out(std::iter::once(cell)).await {
+                Err(StoreError::Unavailable(_)) if self.cells.availability.is_away(cell) => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the row with this key in one cell to the visitor.
+    async fn get_in(
+        &mut self,
+        cell: usize,
+        table: &'static Table,
+        key: &str,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let visible = self.visible(cell, table, filter).await?;
+        let cells = Arc::clone(&self.cells);
+        let (unit, seen) = self.parts(cell).await?;
+        let mut watch = watch_rows(table, cell, seen, visit);
+        let get = unit.tx.get(table, key, &visible, &mut watch);
+        cells.availability.while_reached(cell, get).await
+    }
+
     /// Returns the keys that have not been seen in another cell than this one.
     fn keys_in(&self, cell: usize, table: &'static Table, keys: &[Value]) -> Vec<Value> {
         let is_here = |key: &&Value| self.seen.cell(table, key).is_none_or(|seen| seen == cell);
@@ -259,9 +312,11 @@ impl CellUnit {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let select = self.visible_select(cell, select).await?;
+        let cells = Arc::clone(&self.cells);
         let (unit, seen) = self.parts(cell).await?;
         let mut watch = watch_rows(select.table, cell, seen, visit);
-        unit.tx.select(&select, &mut watch).await
+        let read = unit.tx.select(&select, &mut watch);
+        cells.availability.while_reached(cell, read).await
     }
 }
 
@@ -271,6 +326,11 @@ fn count_once(table: &Table, cell: usize, changed: u64) -> u64 {
         Place::Everywhere if cell != HOME => 0,
         _ => changed,
     }
+}
+
+/// Returns whether a change of this many rows has changed all that match. Rows that are in each cell must change in each.
+fn is_whole_change(table: &Table, filter: &Filter, count: u64) -> bool {
+    place_of(table) != Place::Everywhere && key_count(table, filter) == Some(count)
 }
 
 /// Returns a visitor that also records the cell of each row.
@@ -487,6 +547,7 @@ impl RowTx for CellUnit {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let with_key = Filter::eq(table.key(), key).and(filter.clone());
+        let mut left_out = LeftOut::default();
         for cell in self.route(table, &with_key).await? {
             let (mut found, mut confirms) = (false, false);
             let mut visit = |row: &dyn ReadRow| {
@@ -494,19 +555,17 @@ impl RowTx for CellUnit {
                 confirms = confirms_changes(table, row)?;
                 visit(row)
             };
-            let visible = self.visible(cell, table, filter).await?;
-            let (unit, seen) = self.parts(cell).await?;
-            let mut watch = watch_rows(table, cell, seen, &mut visit);
-            unit.tx.get(table, key, &visible, &mut watch).await?;
-            drop(watch);
+            let was_open = self.is_open(cell);
+            let got = self.get_in(cell, table, key, filter, &mut visit).await;
+            self.unless_unreachable(cell, was_open, got, &mut left_out)?;
             if confirms {
-                return self.carry_out(HOME + 1..self.cells.configs.len()).await;
+                return self.carry_out_where_reached().await;
             }
             if found {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
+        left_out.ensure(false)
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
@@ -514,11 +573,17 @@ impl RowTx for CellUnit {
         if let [cell] = cells[..] {
             return self.select_in(cell, select, visit).await;
         }
-        self.wait_for_commits(select.table, &cells).await?;
-        let mut merged = MergedRows::default();
-        for cell in cells {
-            self.read_into(&mut merged, cell, select).await?;
+        if !select.is_of_queue {
+            self.wait_for_commits(select.table, &cells).await?;
         }
+        let (mut merged, mut left_out) = (MergedRows::default(), LeftOut::default());
+        for cell in cells {
+            let was_open = self.is_open(cell);
+            let read = self.read_into(&mut merged, cell, select).await;
+            self.unless_unreachable(cell, was_open, read, &mut left_out)?;
+        }
+        let has_all = key_count(select.table, &select.filter) == Some(merged.len() as u64);
+        left_out.ensure(select.is_of_queue || has_all)?;
         for (cell, row) in merged.into_ordered(select) {
             let key = row.first().cloned().unwrap_or(Value::Null);
             self.seen.add(select.table, key, cell);

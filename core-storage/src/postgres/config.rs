@@ -60,8 +60,8 @@ pub struct PostgresConfig {
     pub url: String,
     /// The URL of the same database without a pooler. If it is set, `url` may lead to a pooler that assigns a server
     /// connection to each transaction, such as PgBouncer with `pool_mode = transaction`. Units of work then use no state
-    /// of a session: no settings, no prepared statements. Migrations, notices, hints and backups use this URL, because
-    /// they need a session. Default: `None`, `url` leads to the server itself.
+    /// of a session: no settings, no prepared statements. Migrations, notices, hints, backups and the end of prepared
+    /// transactions use this URL, because they need a session. Default: `None`, `url` leads to the server itself.
     pub direct_url: Option<String>,
     /// A standby for lists that may be stale. Default: `None`, all units use the primary.
     pub replica: Option<ReplicaConfig>,
@@ -70,7 +70,8 @@ pub struct PostgresConfig {
     pub clock: Option<Arc<dyn Clock>>,
     /// The key that signs cursors. All processes on the database must use the same key.
     pub cursor_key: CursorKey,
-    /// The maximum number of connections. Default: 16. Minimum: 2.
+    /// The maximum number of connections for units of work. Default: 16. Minimum: 2. Up to 4 more connections, which
+    /// are opened when they are needed, read and end prepared transactions.
     pub connections: u32,
     /// The schema that contains the tables; created if it is missing. Lower-case letters, digits and `_`. Default:
     /// `None`, which is the default schema of the connection.

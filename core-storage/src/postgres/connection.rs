@@ -51,7 +51,7 @@ pub(super) struct Connection {
     answer_timeout: Option<Duration>,
     /// The payloads of notifications that arrived before a reply.
     notifications: VecDeque<String>,
-    /// Whether the server has sent a warning since the commit began.
+    /// Whether the server has sent a warning since the last [durable statement](Connection::batch_durable) began.
     has_warning: bool,
 }
 
@@ -278,21 +278,26 @@ impl Connection {
 
     /// Commits the transaction.
     pub(super) async fn commit(&mut self) -> Result<(), RunError> {
-        self.has_warning = false;
-        self.batch("COMMIT").await?;
-        self.check_replicated()
+        self.batch_durable("COMMIT").await
     }
 
-    /// Fails if the server warned during the commit: the wait for a synchronous standby was cancelled (`pg_cancel_backend`).
-    /// The server then reports success, although a failover can lose the transaction.
-    fn check_replicated(&self) -> Result<(), RunError> {
-        if self.has_warning {
-            let error = StoreError::commit_unknown(
-                "the wait for a standby to confirm the commit was cancelled",
-            );
-            return Err(RunError::Visit(error));
+    /// Runs constant SQL that ends or prepares a transaction.
+    ///
+    /// # Errors
+    /// Also [`RunError::Unconfirmed`].
+    pub(super) async fn batch_durable(&mut self, text: &str) -> Result<(), RunError> {
+        self.has_warning = false;
+        self.batch(text).await?;
+        self.check_confirmed()
+    }
+
+    /// Fails if the server sent a warning: the wait for a synchronous standby was cancelled, by `pg_cancel_backend` or
+    /// by the statement timeout. The server then reports success, although a failover can lose the change.
+    const fn check_confirmed(&self) -> Result<(), RunError> {
+        match self.has_warning {
+            true => Err(RunError::Unconfirmed),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Runs constant SQL. Returns the number in its last row, if any.
@@ -301,7 +306,8 @@ impl Connection {
         driver.run(query_number(client, text)).await
     }
 
-    /// Runs a query that is not prepared, with text parameters. Returns its rows.
+    /// Runs a query that is not prepared, with text parameters. Returns its rows. The connection must not be pooled:
+    /// the query is parsed in one transaction and runs in the next.
     pub(super) async fn query_rows(
         &mut self,
         query: &str,
@@ -389,7 +395,7 @@ impl Connection {
             execute_and_commit(client, execute).await
         };
         driver.run(both).await?;
-        self.check_replicated()
+        self.check_confirmed()
     }
 
     /// Ends an abandoned statement and its transaction. Returns whether the connection can be reused. A statement that

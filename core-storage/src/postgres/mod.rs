@@ -16,6 +16,8 @@
 //! server that has taken over. A unit that is dropped during a statement returns its connection once the statement has
 //! ended. If the statement takes longer, the server is asked to cancel it. There are never more connections than the
 //! pool allows.
+//!
+//! [Prepared transactions](crate::RowTx::prepare) are read and ended on up to four more connections, see `prepared`.
 
 mod channel;
 mod config;
@@ -42,6 +44,7 @@ use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
 use core_domain::port::{Mode, PoolState, Store};
 
+use crate::cells::{HOME_NAME, ensure_names_cover};
 use crate::checked_tx::CheckedTx;
 use crate::read_only::ensure_read;
 use crate::row_store::{PreparedUnit, RowStore, RowTx, UnitEnd};
@@ -71,6 +74,7 @@ pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> 
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let retry_timeout = config.retry_timeout;
     let rows = rows(config, &[]).await?;
+    ensure_names_cover(rows.as_ref(), &[HOME_NAME]).await?;
     let store = RecordStore::new(rows, cursor_key).with_page_bytes(page_bytes);
     Ok(Arc::new(store.with_retry_timeout(retry_timeout)))
 }
@@ -123,6 +127,7 @@ async fn read_only_rows(
     schema::ensure_migrated(&session_pool(&pool, &config)?).await?;
     Ok(Arc::new(PostgresRows {
         pool,
+        prepared: Pool::for_prepared_units(&config)?,
         replica: None,
         clock: config.clock,
         texts: Arc::default(),
@@ -145,6 +150,7 @@ pub async fn rows(
     let replica = replica.map(|replica| Replica::start(&pool, replica, &config));
     Ok(Arc::new(PostgresRows {
         pool,
+        prepared: Pool::for_prepared_units(&config)?,
         replica: replica.transpose()?,
         clock: config.clock,
         texts: Arc::default(),
@@ -155,6 +161,8 @@ pub async fn rows(
 #[derive(Debug)]
 struct PostgresRows {
     pool: Arc<Pool>,
+    /// The connections for prepared transactions.
+    prepared: Arc<Pool>,
     replica: Option<Replica>,
     clock: Option<Arc<dyn Clock>>,
     texts: Arc<StatementCache>,
@@ -199,11 +207,11 @@ impl RowStore for PostgresRows {
     }
 
     async fn prepared_units(&self, prefix: &str) -> Result<Vec<PreparedUnit>, StoreError> {
-        prepared::units(&self.pool, prefix).await
+        prepared::units(&self.prepared, prefix).await
     }
 
     async fn end_prepared(&self, name: &str, end: UnitEnd) -> Result<(), StoreError> {
-        prepared::end(&self.pool, name, end).await
+        prepared::end(&self.prepared, name, end).await
     }
 
     fn pools(&self) -> Vec<PoolState> {

@@ -62,7 +62,8 @@ impl Options {
         }
     }
 
-    /// Creates the options for work that needs a session: migrations, notices and hints.
+    /// Creates the options for work that needs a session: migrations, notices, hints, and the end of prepared
+    /// transactions.
     pub(super) fn direct(config: &PostgresConfig) -> Result<Self, StoreError> {
         let url = config.direct_url.as_ref().unwrap_or(&config.url);
         let options = Self::of_url(url, TargetSessionAttrs::ReadWrite, config)?;

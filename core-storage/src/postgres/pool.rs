@@ -27,6 +27,10 @@ const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 const PRIMARY: &str = "postgres";
 /// The name of a pool of connections to a standby.
 const REPLICA: &str = "postgres-replica";
+/// The name of a pool for prepared transactions, which has no metrics.
+const PREPARED: &str = "postgres-prepared";
+/// The maximum number of connections of that pool.
+const PREPARED_CONNECTIONS: usize = 4;
 
 /// A connection and the time at which it was opened.
 struct PooledConnection {
@@ -81,6 +85,12 @@ impl Drop for Pool {
     }
 }
 
+/// Returns the configured maximum number of connections.
+fn limit(config: &PostgresConfig) -> usize {
+    let connections = usize::try_from(config.connections.max(2));
+    connections.unwrap_or(Semaphore::MAX_PERMITS)
+}
+
 /// Closes connections that have been idle for too long, until the pool is dropped.
 async fn reap(pool: Weak<Pool>, max_idle: Duration) {
     // An idle connection lives at most 1.5 times as long as `max_idle`.
@@ -106,27 +116,35 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// Creates a pool for units of work, without connections. Must be called in a Tokio runtime.
     pub(super) fn new(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
-        Ok(Self::with_options(PRIMARY, Options::new(config)?, config))
+        let options = Options::new(config)?;
+        Ok(Self::with_options(PRIMARY, options, limit(config), config))
     }
 
     /// Creates a pool for work that needs a session, without connections. Must be called in a Tokio runtime.
     pub(super) fn direct(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
-        Ok(Self::with_options(
-            PRIMARY,
-            Options::direct(config)?,
-            config,
-        ))
+        let options = Options::direct(config)?;
+        Ok(Self::with_options(PRIMARY, options, limit(config), config))
+    }
+
+    /// Creates a pool to read and end prepared transactions, without connections. Must be called in a Tokio runtime.
+    pub(super) fn for_prepared_units(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
+        let options = Options::direct(config)?;
+        let limit = PREPARED_CONNECTIONS;
+        Ok(Self::with_options(PREPARED, options, limit, config))
     }
 
     /// Creates a pool for units on a standby, without connections. Must be called in a Tokio runtime.
     pub(super) fn replica(config: &PostgresConfig, url: &str) -> Result<Arc<Self>, StoreError> {
         let options = Options::replica(config, url)?;
-        Ok(Self::with_options(REPLICA, options, config))
+        Ok(Self::with_options(REPLICA, options, limit(config), config))
     }
 
-    fn with_options(name: &'static str, options: Options, config: &PostgresConfig) -> Arc<Self> {
-        let connections = usize::try_from(config.connections.max(2));
-        let connections = connections.unwrap_or(Semaphore::MAX_PERMITS);
+    fn with_options(
+        name: &'static str,
+        options: Options,
+        limit: usize,
+        config: &PostgresConfig,
+    ) -> Arc<Self> {
         let max_idle = config.max_idle;
         let openings = match options.is_pooled {
             true => Openings::of_pooler(&options.settings),
@@ -138,8 +156,8 @@ impl Pool {
             openings,
             acquire_timeout: config.acquire_timeout,
             max_idle,
-            permits: Arc::new(Semaphore::new(connections)),
-            limit: connections,
+            permits: Arc::new(Semaphore::new(limit)),
+            limit,
             waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
             reaper: tokio::spawn(reap(pool.clone(), max_idle)),

@@ -5,11 +5,13 @@
 //! the sample. The clocks of the servers are not involved, and each unit checks the server that it runs on.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, PoolState};
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -27,7 +29,7 @@ const PRIMARY_POSITION: &str = "SELECT ('x' || left(pg_walfile_name(pg_current_w
 const STANDBY_POSITION: &str = "SELECT timeline_id, (pg_last_wal_replay_lsn() - '0/0')::bigint \
                                 FROM pg_control_checkpoint() WHERE pg_is_in_recovery()";
 
-/// The time after which the standby is tried again.
+/// The time after which the standby is tried again, or the task that samples the primary is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum time to open a unit on the standby. Then the primary is read.
@@ -100,6 +102,14 @@ impl Drop for Replica {
     }
 }
 
+/// Runs a task until it returns. After a panic, it starts the task again.
+async fn run_despite_panics<F: Future<Output = ()>>(mut task: impl FnMut() -> F) {
+    while AssertUnwindSafe(task()).catch_unwind().await.is_err() {
+        tracing::error!("the task that samples the position of the primary panicked");
+        sleep(PAUSE).await;
+    }
+}
+
 /// Samples the position of the primary until the value is dropped.
 async fn sample(primary: Weak<Pool>, samples: Weak<Samples>, max_staleness: Duration) {
     loop {
@@ -133,11 +143,10 @@ impl Replica {
         let opening = pool.openings.of(Mode::Read, false).unwrap_or_default();
         let samples = Arc::<Samples>::default();
         let max_staleness = replica.max_staleness;
-        let sampling = sample(
-            Arc::downgrade(primary),
-            Arc::downgrade(&samples),
-            max_staleness,
-        );
+        let (of_primary, of_samples) = (Arc::downgrade(primary), Arc::downgrade(&samples));
+        let sampling = run_despite_panics(move || {
+            sample(of_primary.clone(), of_samples.clone(), max_staleness)
+        });
         Ok(Self {
             opening: format!("{opening}; {STANDBY_POSITION}").into(),
             pool,
@@ -256,5 +265,17 @@ mod tests {
         assert_eq!(oldest(400).map(|found| found.bytes), Some(1));
         assert_eq!(oldest(60).map(|found| found.bytes), Some(2));
         assert_eq!(oldest(0), None);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_started_again() {
+        let mut starts = 0;
+        run_despite_panics(|| {
+            starts += 1;
+            let is_first = starts == 1;
+            async move { assert!(!is_first, "the first run panics") }
+        })
+        .await;
+        assert_eq!(starts, 2);
     }
 }

@@ -262,8 +262,9 @@ impl Executor for PostgresTx {
         self.open().await?;
         self.lease.work = Work::Commit;
         let prepare = format!("PREPARE TRANSACTION {}", quote_literal(name));
-        let outcome = self.lease.connection()?.batch(&prepare).await;
-        // Nothing is decided yet, so a lost reply is not an unknown commit.
+        let outcome = self.lease.connection()?.batch_durable(&prepare).await;
+        // Nothing is decided yet, so neither a lost reply nor an unconfirmed preparation is an unknown commit: the
+        // caller undoes the unit.
         self.state = State::NoTransaction;
         self.finish_statement(outcome)
     }

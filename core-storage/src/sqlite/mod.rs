@@ -30,6 +30,7 @@ use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError};
 use core_domain::port::{Mode, PoolState, Store};
 
+use crate::cells::{HOME_NAME, ensure_names_cover};
 use crate::checked_tx::CheckedTx;
 use crate::row_store::{RowStore, RowTx};
 use crate::sql::{Dialect, SqlTx, StatementCache};
@@ -55,6 +56,7 @@ use writer::Writer;
 pub async fn open(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let rows = rows(config, &[]).await?;
+    ensure_names_cover(rows.as_ref(), &[HOME_NAME]).await?;
     let store = RecordStore::new(rows, cursor_key);
     Ok(Arc::new(store.with_page_bytes(page_bytes)))
 }

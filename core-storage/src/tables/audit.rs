@@ -179,7 +179,8 @@ fn audit_heads(query: &AuditHeadQuery) -> Select {
         AuditHeadQuery::Chains => heads.filter(Filter::ne("chain", AuditChain::feed().as_ref())),
         AuditHeadQuery::UncheckedSince(instant) => heads
             .filter(Filter::le("waits_since", *instant))
-            .order_by("waits_since"),
+            .order_by("waits_since")
+            .of_queue(),
     }
 }
 

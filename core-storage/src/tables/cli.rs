@@ -25,6 +25,7 @@ fn deploy_plans(query: &DeployPlanQuery) -> Select {
         DeployPlanQuery::ValidAt(now) => plans.filter(Filter::gt("expires_at", *now)),
         DeployPlanQuery::ExpiredAt(now) => plans
             .filter(Filter::le("expires_at", *now))
-            .order_by("expires_at"),
+            .order_by("expires_at")
+            .of_queue(),
     }
 }

@@ -154,7 +154,8 @@ fn jobs(query: &JobQuery) -> Select {
         JobQuery::WakeAt(now) => jobs
             .filter(with(&JobStatus::Waiting))
             .filter(Filter::le("run_at", *now))
-            .order_by("run_at"),
+            .order_by("run_at")
+            .of_queue(),
         JobQuery::EndedBefore(instant) => jobs
             .filter(Filter::Or(vec![
                 with(&JobStatus::Completed),
@@ -166,7 +167,8 @@ fn jobs(query: &JobQuery) -> Select {
         JobQuery::OverdueAt(now) => jobs
             .filter(unfinished_status())
             .filter(Filter::lt("deadline_at", *now))
-            .order_by("deadline_at"),
+            .order_by("deadline_at")
+            .of_queue(),
     }
 }
 
@@ -240,7 +242,8 @@ fn job_lanes(query: &JobLaneQuery) -> Select {
             .order_by("last_claimed_at"),
         JobLaneQuery::DueAt(now) => with(LaneState::Scheduled)
             .filter(Filter::le("ready_at", *now))
-            .order_by("ready_at"),
+            .order_by("ready_at")
+            .of_queue(),
         JobLaneQuery::Of(lanes) => Select::of(JobLane::TABLE).filter(Filter::one_of("lane", lanes)),
     }
 }
@@ -258,7 +261,7 @@ table! {
 fn job_leases(query: &JobLeaseQuery) -> Select {
     let leases = Select::of(JobLease::TABLE).order_by("lease_until");
     match query {
-        JobLeaseQuery::ExpiredAt(now) => leases.filter(Filter::lt("lease_until", *now)),
+        JobLeaseQuery::ExpiredAt(now) => leases.filter(Filter::lt("lease_until", *now)).of_queue(),
         JobLeaseQuery::All => leases,
         JobLeaseQuery::OfJobs(jobs) => leases.filter(Filter::one_of("job_id", jobs)),
     }

@@ -32,6 +32,7 @@ fn outbox_messages(query: &OutboxQuery) -> Select {
         Select::of(OutboxMessage::TABLE)
             .filter(Filter::le("run_at", *now))
             .order_by("run_at")
+            .of_queue()
     };
     match query {
         OutboxQuery::DueAt(now) => due(now).filter(Filter::ne("topic", MAIL_TOPIC)),
@@ -207,7 +208,8 @@ fn webhook_deliveries(query: &WebhookDeliveryQuery) -> Select {
             })
             .filter(Filter::of_index(IS_PENDING))
             .filter(Filter::le("due_at", *now))
-            .order_by("due_at"),
+            .order_by("due_at")
+            .of_queue(),
         WebhookDeliveryQuery::EndedBefore(instant) => deliveries
             .filter(Filter::of_index(HAS_ENDED))
             .filter(Filter::lt("updated_at", *instant))

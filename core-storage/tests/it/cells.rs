@@ -78,7 +78,7 @@ async fn conforms(rows: [Arc<dyn RowStore>; 3]) {
     conformance::records(Arc::new(RecordStore::new(cells, KEY))).await;
 }
 
-async fn count(rows: &Arc<dyn RowStore>) -> u64 {
+pub(crate) async fn count(rows: &Arc<dyn RowStore>) -> u64 {
     let mut unit = rows.begin(Mode::Auto).await.unwrap();
     unit.count(&ITEMS, &Filter::all()).await.unwrap()
 }
@@ -237,13 +237,13 @@ async fn positions(cells: &CellRows, seals: &'static Table) -> Result<Vec<i64>, 
 }
 
 /// Returns the table with this name.
-fn table(name: &str) -> &'static Table {
+pub(crate) fn table(name: &str) -> &'static Table {
     let mut tables = tables::all().into_iter();
     tables.find(|table| table.name == name).unwrap()
 }
 
 /// Stores the decision to commit the unit `first`, which its process does not carry out.
-async fn decide(rows: &[Arc<dyn RowStore>; 3]) {
+pub(crate) async fn decide(rows: &[Arc<dyn RowStore>; 3]) {
     let mut home = rows[0].begin(Mode::Write).await.unwrap();
     let decision = vec![
         Value::text("first"),
@@ -357,7 +357,7 @@ async fn rows_of_different_platforms_are_in_different_cells() {
 }
 
 /// Writes a row in each of two cells, whose databases fail when the unit is decided or after that.
-async fn write_in_two(cells: &CellRows) -> Result<(), StoreError> {
+pub(crate) async fn write_in_two(cells: &CellRows) -> Result<(), StoreError> {
     let mut unit = cells.begin(Mode::Write).await?;
     for platform in two_platforms() {
         unit.insert(&ITEMS, item(platform, "1", 0)).await?;
@@ -382,7 +382,7 @@ async fn a_unit_over_several_databases_is_atomic() {
 }
 
 /// A home cell and two others in memory, which fail on demand.
-async fn faulty() -> (CellRows, [FaultStore; 3], [Arc<dyn RowStore>; 3]) {
+pub(crate) async fn faulty() -> (CellRows, [FaultStore; 3], [Arc<dyn RowStore>; 3]) {
     let inner = memories();
     let faults = inner.clone().map(FaultStore::new);
     let rows = faults

@@ -8,6 +8,8 @@
 
 mod back_off;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod cell_outage;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod cells;
 #[cfg(feature = "sqlite")]
 mod compatible_migrations;
@@ -46,6 +48,8 @@ mod postgres_patroni;
 mod postgres_pgbouncer;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_plans;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_prepared;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres_replica;
 

@@ -42,6 +42,7 @@ fn row(table: &Table, platform: &str, number: u32) -> Row {
         ("chain", _) => Value::text(&format!("platform:{platform}")),
         ("job_id", _) => Value::text(&format!("{platform}-{number}")),
         ("platform_id", _) => Value::text(platform),
+        ("owner", _) if table.name == "webhooks" => Value::text(platform),
         ("position", _) => Value::Int(i64::from(number)),
         (VERSION, _) => Value::Int(1),
         _ if at == 0 && table.name == "platforms" => Value::text(platform),
@@ -212,6 +213,14 @@ async fn empties_a_cell(rows: [Arc<dyn RowStore>; 3]) {
     let [home, a, b] = &rows;
     let all = [("home", home, false), ("a", a, false), ("b", b, true)];
     let cells = over_named(&all).await.unwrap();
+    // A platform that changes too fast does not keep the others from moving.
+    let too_slow = cells
+        .move_all_platforms("a", "b", &WITHOUT_SWITCH, &mut |_| {}, &mut |_| {})
+        .await;
+    match too_slow {
+        Err(MoveError::SomeTooSlow { moved: 0, left }) => assert_eq!(left, [MOVING, STAYING]),
+        other => panic!("{other:?}"),
+    }
     let mut moved = Vec::new();
     let mut on_start = |id: &str| moved.push(id.to_owned());
     let number = cells
@@ -303,9 +312,15 @@ async fn the_rows_of_a_moving_platform_are_seen_once() {
         from: "a".to_owned(),
         to: "b".to_owned(),
     };
-    assert_eq!(cells.unended_moves().await.unwrap(), [unended]);
+    let moves = cells.unended_moves().await.unwrap();
+    assert_eq!(moves, std::slice::from_ref(&unended));
+    let states = cells.move_states().await.unwrap();
+    assert_eq!(states.len(), 1);
+    assert_eq!(states[0].unended, unended);
+    assert!(!states[0].is_switched && states[0].last_run_at.is_some());
     assert!(cells.cancel_move(MOVING).await.unwrap() > 200);
     assert!(cells.unended_moves().await.unwrap().is_empty());
+    assert!(cells.move_states().await.unwrap().is_empty());
     assert_eq!(rows_in(&digests(b.as_ref()).await), 0);
     assert_same(&digests(&cells).await, &before, "");
     move_to(&cells, "home", &AT_ONCE).await.unwrap();

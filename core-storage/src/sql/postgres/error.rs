@@ -4,6 +4,7 @@ use core_domain::kernel::StoreError;
 
 const CLOSED: &str = "the connection is closed";
 const TIMED_OUT: &str = "the database does not respond in time";
+const UNCONFIRMED: &str = "the wait for a standby to confirm the change was cancelled";
 
 /// The reason why a statement failed.
 #[derive(Debug)]
@@ -14,6 +15,9 @@ pub enum RunError {
     Closed,
     /// The reply did not arrive in time because the server or the network failed.
     TimedOut,
+    /// The server made the change, but the wait for a synchronous standby to confirm it was cancelled. A failover can
+    /// lose the change.
+    Unconfirmed,
     /// The visitor returned an error for a row.
     Visit(StoreError),
 }
@@ -80,7 +84,7 @@ impl RunError {
                 code == "25P03" || is_connection_code(code) || is_standby_code(code)
             }),
             Self::Closed | Self::TimedOut => true,
-            Self::Visit(_) => false,
+            Self::Unconfirmed | Self::Visit(_) => false,
         }
     }
 
@@ -104,6 +108,7 @@ impl RunError {
             Self::Visit(error) => error,
             Self::Closed => closed_error(),
             Self::TimedOut => StoreError::unavailable(TIMED_OUT),
+            Self::Unconfirmed => StoreError::unavailable(UNCONFIRMED),
             Self::Driver(error) => match error.sqlstate() {
                 // Serialization failure; deadlock; lock timeout; a unique violation that the unit's snapshot did not
                 // contain.
@@ -126,6 +131,7 @@ impl RunError {
             Self::Visit(error) => error,
             Self::Closed => StoreError::commit_unknown(CLOSED),
             Self::TimedOut => StoreError::commit_unknown(TIMED_OUT),
+            Self::Unconfirmed => StoreError::commit_unknown(UNCONFIRMED),
             Self::Driver(error) => match error.sqlstate() {
                 // The SQLSTATE 40003 is "statement completion unknown".
                 Some(code) if code != "40003" && !is_connection_code(code) => {
