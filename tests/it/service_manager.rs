@@ -62,7 +62,7 @@ async fn a_server_uses_the_sockets_that_its_service_manager_has_opened() {
 }
 
 #[tokio::test]
-async fn a_server_notifies_its_service_manager_when_it_is_ready_alive_and_stopping() {
+async fn a_server_notifies_its_service_manager_when_it_is_starting_ready_alive_and_stopping() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -73,7 +73,12 @@ async fn a_server_notifies_its_service_manager_when_it_is_ready_alive_and_stoppi
     ];
     let data = folder.path().join("data");
     let server = Server::start_with(&data, &[], &environment).await;
-    assert_eq!(next_notice(&socket).await.trim(), "READY=1");
+    let mut notice = next_notice(&socket).await;
+    assert_eq!(notice.trim(), "EXTEND_TIMEOUT_USEC=30000000");
+    while notice.trim() == "EXTEND_TIMEOUT_USEC=30000000" {
+        notice = next_notice(&socket).await;
+    }
+    assert_eq!(notice.trim(), "READY=1");
     for _ in 0..3 {
         assert_eq!(next_notice(&socket).await.trim(), "WATCHDOG=1");
     }

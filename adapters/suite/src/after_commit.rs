@@ -278,6 +278,7 @@ mod tests {
             clock: Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000))),
             entropy: Arc::new(SeededEntropy::new(1)),
             meter: None,
+            store_check: None,
             metrics: Metrics::new(),
             tracer: None,
         };

@@ -158,7 +158,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     )?;
     after_commit.set_gateway(gateway.invalidate());
     let notices = nodes.notices;
-    let notices = notices.map(|notices| start_receiver(notices, Arc::clone(&after_commit)));
+    let notices =
+        notices.map(|notices| start_receiver(notices, Arc::clone(&after_commit), &metrics));
     let worker_options = WorkerOptions {
         sole_user,
         ..builder.settings.worker
@@ -258,17 +259,17 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         worker,
         relay: due_queue::start(relay, after_commit.relay(), &metrics),
         mail_relay: due_queue::start(mail_relay, after_commit.mail_relay(), &metrics),
-        sealer: sealer.start(),
-        hostname_checker: hostname_checker.start(),
+        sealer: sealer.start(&metrics),
+        hostname_checker: hostname_checker.start(&metrics),
         webhooks: due_queue::start(webhooks, after_commit.webhooks(), &metrics),
-        sweeper: sweeper.start(),
-        billing_ticker: billing_ticker.start(),
+        sweeper: sweeper.start(&metrics),
+        billing_ticker: billing_ticker.start(&metrics),
         usage,
         accounting,
         plans,
-        gateway_usage: reporter.start(),
+        gateway_usage: reporter.start(&metrics),
         notices,
-        backlog: Arc::clone(&backlog).start(builder.settings.metrics.refresh_every),
+        backlog: Arc::clone(&backlog).start(builder.settings.metrics.refresh_every, &metrics),
         metrics: SuiteMetrics {
             service: MetricsService::new(app),
             backlog,
@@ -357,7 +358,7 @@ impl Folder {
 
 /// Creates the data folder with access for its owner only. An existing folder keeps its permissions.
 #[cfg(unix)]
-fn create_private(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 
     let mut builder = std::fs::DirBuilder::new();
@@ -371,7 +372,7 @@ fn create_private(path: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn create_private(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
@@ -410,7 +411,7 @@ fn app(
         options: service_options(builder)?,
         in_flight: InFlight::default(),
         streams: OpenStreams::default(),
-        store_check: StoreCheck::default(),
+        store_check: StoreCheck::new(Arc::clone(parts.store)),
         metrics: parts.metrics,
         tracer: parts.tracer,
     }))
@@ -612,6 +613,7 @@ fn gateway(
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
         meter: Some(Arc::<GatewayMeter>::clone(meter)),
+        store_check: Some(app.store_check.clone()),
         metrics: app.metrics.clone(),
         tracer: app.tracer.clone(),
     };

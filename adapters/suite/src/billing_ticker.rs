@@ -8,6 +8,7 @@ use core_domain::use_case::billing::Billing;
 use core_domain::use_case::billing::advance_job::queue_due;
 use core_domain::use_case::billing::follow::follow_changes;
 use core_domain::use_case::billing::usage_invoice::close_usage;
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;
@@ -26,11 +27,14 @@ pub(crate) struct BillingTicker {
 
 impl BillingTicker {
     /// Starts the ticker on the current tokio runtime.
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(stopped))
+    pub(crate) fn start(self, metrics: &Metrics) -> BackgroundTask {
+        let ticker = Arc::new(self);
+        BackgroundTask::start("billing", metrics, move |stopped| {
+            Arc::clone(&ticker).run(stopped)
+        })
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
+    async fn run(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 () = self.queue_due() => {}

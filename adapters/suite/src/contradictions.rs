@@ -526,9 +526,9 @@ mod tests {
                 ["128", "100"],
             ),
             (
-                |s| s.services.streams_per_caller = 600,
+                |s| s.services.streams_per_caller = 1_100,
                 "services.streams_per_caller",
-                ["600", "512"],
+                ["1100", "1024"],
             ),
             (
                 |s| s.listener.max_head_bytes = 4_000,

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use core_domain::kernel::Result;
 use core_domain::use_case::shared::claim_duration;
 use core_http::kernel::metrics::Metrics;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
@@ -90,19 +90,25 @@ pub(crate) type CompletedAttempt<Q> = (<Q as DueQueue>::ClaimedRecord, <Q as Due
 
 /// Starts to deliver records on the current tokio runtime. After a stop it waits up to
 /// [`GRACE`](crate::background_task::GRACE) for attempts in progress and releases the others. It ends after twice that
-/// time at the latest. If the task is aborted, its records are claimed again when their claims expire.
+/// time at the latest. If the task is aborted, its records are claimed again when their claims expire. If the loop
+/// panics, attempts in progress continue, and the next run of the loop stores their outcomes.
 pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>, metrics: &Metrics) -> BackgroundTask {
-    let metrics = DeliveryMetrics::new(metrics, Q::NAME, Q::OUTCOMES);
-    BackgroundTask::start(|stopped| run(Arc::new(queue), wake, metrics, stopped))
+    let delivery_metrics = DeliveryMetrics::new(metrics, Q::NAME, Q::OUTCOMES);
+    let (queue, attempts) = (Arc::new(queue), Arc::new(Mutex::new(Attempts::<Q>::new())));
+    BackgroundTask::start(Q::NAME, metrics, move |stopped| {
+        let (queue, attempts) = (Arc::clone(&queue), Arc::clone(&attempts));
+        let (wake, metrics) = (Arc::clone(&wake), delivery_metrics.clone());
+        async move { run(queue, wake, metrics, &mut *attempts.lock().await, stopped).await }
+    })
 }
 
 async fn run<Q: DueQueue>(
     queue: Arc<Q>,
     wake: Arc<Notify>,
     metrics: DeliveryMetrics,
+    attempts: &mut Attempts<Q>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let mut attempts = Attempts::<Q>::new();
     while !*stopped.borrow() {
         let (begun, in_progress) = (Instant::now(), attempts.in_progress());
         let (mut claim, mut grace) = (
@@ -294,6 +300,7 @@ impl<Q: DueQueue> Attempts<Q> {
                     .extend(receiver.map(|receiver| (receiver, attempt)));
             }
             Err(error) => {
+                tracing::error!(queue = Q::NAME, ?error, "an attempt panicked");
                 self.receivers.remove(&error.id());
             }
         }
@@ -301,7 +308,13 @@ impl<Q: DueQueue> Attempts<Q> {
 
     /// Frees the slots of a settlement, even if it panicked.
     fn free(&mut self, ended: TaskResult<()>) {
-        let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(queue = Q::NAME, ?error, "storing outcomes panicked");
+                error.id()
+            }
+        };
         self.settling.remove(&id);
     }
 }
@@ -312,6 +325,7 @@ type TaskResult<T> = std::result::Result<(Id, T), JoinError>;
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use core_domain::kernel::StoreError;
     use tokio::time::sleep;
@@ -571,5 +585,80 @@ mod tests {
         task.stop().await;
         let outcomes: Vec<Outcome> = settled.lock().unwrap().iter().map(|(o, _)| *o).collect();
         assert_eq!(outcomes, [Outcome::Done]);
+    }
+
+    /// A queue with one record, whose attempt takes five seconds. Every claim but the first one panics for some calls.
+    struct PanickingQueue {
+        claims: AtomicU32,
+        settled: Arc<Mutex<Vec<Outcome>>>,
+    }
+
+    #[async_trait]
+    impl DueQueue for PanickingQueue {
+        type ClaimedRecord = ();
+        type Outcome = Outcome;
+        type Receiver = ();
+
+        const NAME: &'static str = "panicking";
+        const MAX_ATTEMPT_DURATION: Duration = Duration::from_secs(60);
+        const MAX_BATCH: usize = 8;
+
+        fn timeout(&self) -> Duration {
+            Self::MAX_ATTEMPT_DURATION
+        }
+
+        fn concurrency(&self) -> u32 {
+            2
+        }
+
+        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<()>> {
+            match self.claims.fetch_add(1, Ordering::SeqCst) {
+                0 => Ok(vec![()]),
+                call @ 1..=3 => panic!("claim {call} panics"),
+                _ => Ok(Vec::new()),
+            }
+        }
+
+        fn receiver((): &()) {}
+
+        async fn attempt(&self, (): &()) -> Outcome {
+            sleep(Duration::from_secs(5)).await;
+            Outcome::Done
+        }
+
+        fn timed_out_outcome(&self, (): &(), _: Duration) -> Outcome {
+            Outcome::TimedOut
+        }
+
+        fn released_outcome() -> Outcome {
+            Outcome::Released
+        }
+
+        const OUTCOMES: &'static [&'static str] = &OUTCOMES;
+
+        fn outcome_label(outcome: &Outcome) -> &'static str {
+            OUTCOMES[*outcome as usize]
+        }
+
+        async fn store_outcomes(&self, attempts: &[((), Outcome)]) -> Result<()> {
+            let outcomes = attempts.iter().map(|((), outcome)| *outcome);
+            self.settled.lock().unwrap().extend(outcomes);
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_of_the_loop_does_not_end_the_queue_or_its_attempts() {
+        let queue = PanickingQueue {
+            claims: AtomicU32::new(0),
+            settled: Arc::default(),
+        };
+        let (settled, metrics) = (Arc::clone(&queue.settled), Metrics::new());
+        let task = start(queue, Arc::default(), &metrics);
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(*settled.lock().unwrap(), [Outcome::Done]);
+        let counted = "core_background_task_panics_total{task=\"panicking\"} 3";
+        assert!(metrics.render().contains(counted), "{}", metrics.render());
+        task.stop().await;
     }
 }

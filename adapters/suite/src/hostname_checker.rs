@@ -5,6 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::Context;
 use core_domain::port::{DnsResolver, Store};
 use core_domain::use_case::registry::hostname_proofs::check_proofs;
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;
@@ -20,11 +21,14 @@ pub(crate) struct HostnameChecker {
 
 impl HostnameChecker {
     /// Starts the checker on the current tokio runtime.
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(stopped))
+    pub(crate) fn start(self, metrics: &Metrics) -> BackgroundTask {
+        let checker = Arc::new(self);
+        BackgroundTask::start("hostnames", metrics, move |stopped| {
+            Arc::clone(&checker).run(stopped)
+        })
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
+    async fn run(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 () = self.check() => {}

@@ -1,11 +1,12 @@
 //! Plans and applies the migrations of the database without a suite.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use core_storage::cells::HOME_NAME;
 use core_storage::sql::migrations::MigrationOptions;
 
-use crate::assemble::open_options;
+use crate::assemble::{create_private, open_options};
 use crate::cells::{CellOptions, Cells};
 use crate::open::StoreChoice;
 use crate::secret::InstallationSecret;
@@ -54,7 +55,8 @@ impl SuiteBuilder {
     }
 
     /// Runs the migrations that have not run on the database, also if `settings.migrations.at_start` is `false`, and
-    /// reports the progress. Servers of the last release may be using a Postgres database.
+    /// reports the progress. Servers of the last release may be using a Postgres database. The folder of a SQLite file is created
+    /// if it is missing.
     ///
     /// With `all_servers_stopped`, a migration may remove what servers of earlier releases use.
     ///
@@ -67,6 +69,9 @@ impl SuiteBuilder {
         report: impl Fn(&MigrationEvent) + Send + Sync + 'static,
     ) -> Result<(), SuiteError> {
         self.check()?;
+        if let Some(folder) = self.store.file().and_then(Path::parent) {
+            create_private(folder)?;
+        }
         let secret = InstallationSecret::generate(self.entropy.as_ref());
         let mut options = open_options(&self, &secret);
         options.migrations = MigrationOptions {

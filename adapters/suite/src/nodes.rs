@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::ProcessName;
+use core_domain::kernel::{Notice, ProcessName};
 use core_domain::port::{Notices, RateLimiter};
 use core_http::gateway::ConfigError;
 use core_http::kernel::metrics::Metrics;
@@ -85,7 +85,8 @@ async fn redis(builder: &SuiteBuilder) -> Result<RedisParts, SuiteError> {
         limiter: Some(Arc::new(redis.rate_limiter())),
         notices: None,
     };
-    if !builder.store.is_exclusive() && builder.notices.is_none() {
+    let is_alone = builder.store.is_exclusive() && builder.remote_services.is_empty();
+    if !is_alone && builder.notices.is_none() {
         parts.notices = Some(Arc::new(redis.notices(process_name(builder))));
     }
     Ok(parts)
@@ -123,16 +124,26 @@ pub(crate) const fn check_redis(_: &SuiteBuilder) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Starts the task that passes the notices of other processes on.
+/// Starts the task that passes the notices of other processes on. After a panic of the task, everything is treated as
+/// changed, because a notice may have been lost.
 pub(crate) fn start_receiver(
     notices: Arc<dyn Notices>,
     after_commit: Arc<AfterCommit>,
+    metrics: &Metrics,
 ) -> BackgroundTask {
-    BackgroundTask::start(|mut stopped| async move {
-        loop {
-            tokio::select! {
-                notice = notices.receive() => after_commit.on_notice(&notice),
-                _ = stopped.wait_for(|stopped| *stopped) => return,
+    let mut may_have_missed = false;
+    BackgroundTask::start("notices", metrics, move |mut stopped| {
+        let (notices, after_commit) = (Arc::clone(&notices), Arc::clone(&after_commit));
+        let has_missed = std::mem::replace(&mut may_have_missed, true);
+        async move {
+            if has_missed {
+                after_commit.on_notice(&Notice::Missed);
+            }
+            loop {
+                tokio::select! {
+                    notice = notices.receive() => after_commit.on_notice(&notice),
+                    _ = stopped.wait_for(|stopped| *stopped) => return,
+                }
             }
         }
     })

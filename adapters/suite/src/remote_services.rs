@@ -72,7 +72,11 @@ impl RemoteServices {
         };
         let clock = Arc::clone(&app.clock);
         let tokens = match addresses.get(&SuiteService::Iam) {
-            Some(url) => ServiceTokens::new(HttpUpstream::new(url)?, key, clock)?,
+            Some(url) => {
+                let iam = HttpUpstream::new(url)?;
+                let iam = iam.with_metrics(&app.metrics, SuiteService::Iam, "tokens");
+                ServiceTokens::new(iam, key, clock)?
+            }
             None => ServiceTokens::new(InProcess::service(iam.clone()), key, clock)?,
         };
         Ok(Some(Self {
@@ -86,6 +90,7 @@ impl RemoteServices {
     fn connect(
         &self,
         service: SuiteService,
+        client: &'static str,
     ) -> Option<std::result::Result<HttpUpstream, ConfigError>> {
         let url = self.addresses.get(&service)?;
         let tokens = Arc::clone(&self.tokens);
@@ -94,7 +99,7 @@ impl RemoteServices {
             upstream
                 .with_service_tokens(tokens, service)
                 .with_notices(move |notice| after_commit.on_notice(notice))
-                .with_metrics(&self.metrics, service)
+                .with_metrics(&self.metrics, service, client)
         });
         Some(upstream)
     }
@@ -106,7 +111,7 @@ impl RemoteServices {
         name: SuiteService,
         service: &Service,
     ) -> Option<std::result::Result<HttpUpstream, ConfigError>> {
-        let upstream = self.connect(name)?;
+        let upstream = self.connect(name, "proxy")?;
         Some(upstream.map(|upstream| upstream.with_routes(Arc::new(service.clone()))))
     }
 
@@ -115,7 +120,11 @@ impl RemoteServices {
     pub(crate) fn authority(&self) -> Option<std::result::Result<HttpAuthority, ConfigError>> {
         let url = self.addresses.get(&SuiteService::Iam)?;
         let tokens = Arc::clone(&self.tokens);
-        Some(HttpUpstream::new(url).map(|iam| HttpAuthority::new(iam, tokens)))
+        let authority = HttpUpstream::new(url).map(|iam| {
+            let iam = iam.with_metrics(&self.metrics, SuiteService::Iam, "authentication");
+            HttpAuthority::new(iam, tokens)
+        });
+        Some(authority)
     }
 
     /// Returns the remote billing service as the receiver of usage; `None` if billing is not remote.
@@ -123,7 +132,7 @@ impl RemoteServices {
         &self,
         clock: &Arc<dyn Clock>,
     ) -> Option<std::result::Result<RemoteUsage, ConfigError>> {
-        let billing = self.connect(SuiteService::Billing)?;
+        let billing = self.connect(SuiteService::Billing, "usage")?;
         Some(billing.map(|billing| RemoteUsage {
             billing,
             clock: Arc::clone(clock),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use core_domain::kernel::{Context, Ed25519Private, Result};
 use core_domain::port::Store;
 use core_domain::use_case::shared::{seal, sign_due_checkpoints, sign_due_installation_checkpoint};
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::{Notify, watch};
 
 use crate::background_task::BackgroundTask;
@@ -29,11 +30,14 @@ pub(crate) struct Sealer {
 impl Sealer {
     /// Starts sealing on the current tokio runtime. After a stop it seals the waiting entries before it ends. Entries
     /// that are not sealed before the task is aborted are sealed at the next start.
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(stopped))
+    pub(crate) fn start(self, metrics: &Metrics) -> BackgroundTask {
+        let sealer = Arc::new(self);
+        BackgroundTask::start("sealer", metrics, move |stopped| {
+            Arc::clone(&sealer).run(stopped)
+        })
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
+    async fn run(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
         loop {
             let more = match self.seal().await {
                 Ok(more) => more,

@@ -30,6 +30,7 @@ use core_domain::use_case::shared::{
     remove_expired_mail_quotas, sweep_slice,
 };
 use core_http::kernel::App;
+use core_http::kernel::metrics::Metrics;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -158,16 +159,20 @@ impl Sweeper {
 
     /// Starts sweeping on the current tokio runtime. After a stop it completes the current slice and releases the
     /// lease. A store that does not respond delays the stop by at most [`GRACE`](crate::background_task::GRACE).
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| async move {
-            tokio::select! {
-                () = self.run(stopped.clone()) => {}
-                () = wait_for_grace(stopped) => {}
+    pub(crate) fn start(self, metrics: &Metrics) -> BackgroundTask {
+        let sweeper = Arc::new(self);
+        BackgroundTask::start("sweeper", metrics, move |stopped| {
+            let sweeper = Arc::clone(&sweeper);
+            async move {
+                tokio::select! {
+                    () = sweeper.run(stopped.clone()) => {}
+                    () = wait_for_grace(stopped) => {}
+                }
             }
         })
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
+    async fn run(&self, mut stopped: watch::Receiver<bool>) {
         let mut next_daily = Instant::now();
         loop {
             let is_daily = Instant::now() >= next_daily;
@@ -609,7 +614,7 @@ mod tests {
     async fn short_lived_records_are_removed_within_minutes_after_they_expire() {
         let world = World::new();
         world.insert_tokens(2, Duration::from_secs(1)).await;
-        let sweeper = world.sweeper(1).start();
+        let sweeper = world.sweeper(1).start(&Metrics::new());
         for (second, left) in [(899, 2), (900, 1), (901, 0)] {
             world
                 .clock
@@ -660,7 +665,7 @@ mod tests {
         world.clock.advance(DAY);
         let dying = world.sweeper(1);
         assert!(dying.holder.acquire(world.store.as_ref()).await.unwrap());
-        let other = world.sweeper(2).start();
+        let other = world.sweeper(2).start(&Metrics::new());
         sleep(Duration::from_secs(1)).await;
         assert_eq!(world.tokens().await, 10);
         world.clock.advance(Duration::from_secs(60));
@@ -672,12 +677,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stopped_sweeper_releases_its_lease_at_once() {
         let world = World::new();
-        let first = world.sweeper(1).start();
+        let first = world.sweeper(1).start(&Metrics::new());
         sleep(Duration::from_secs(1)).await;
         first.stop().await;
         world.insert_tokens(10, Duration::ZERO).await;
         world.clock.advance(DAY);
-        let second = world.sweeper(2).start();
+        let second = world.sweeper(2).start(&Metrics::new());
         sleep(Duration::from_secs(1)).await;
         assert_eq!(world.tokens().await, 0);
         second.stop().await;

@@ -42,4 +42,7 @@ pub trait Authority: Send + Sync + std::fmt::Debug {
     /// [`AuthorityError::Refused`] if the credential is not valid; [`AuthorityError::Unavailable`] if its validity
     /// could not be determined.
     async fn resolve(&self, credential: &Credential) -> Result<ResolvedCredential, AuthorityError>;
+
+    /// Reports that the gateway has given up waiting for [`Self::resolve`]. The default does nothing.
+    fn report_timeout(&self) {}
 }

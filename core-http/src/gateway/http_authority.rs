@@ -234,4 +234,8 @@ impl Authority for HttpAuthority {
             Credential::ApiKey(key) => self.api_key(key.expose()).await,
         }
     }
+
+    fn report_timeout(&self) {
+        self.iam.report_timeout();
+    }
 }

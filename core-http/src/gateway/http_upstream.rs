@@ -117,10 +117,16 @@ impl HttpUpstream {
         })
     }
 
-    /// Measures the requests as those to this service. Default: they are not measured.
+    /// Measures the requests as those of a client, such as `proxy`, to this service. A process has at most one upstream for
+    /// each service and client. Default: they are not measured.
     #[must_use]
-    pub fn with_metrics(mut self, metrics: &Metrics, service: SuiteService) -> Self {
-        self.metrics = UpstreamMetrics::new(metrics, service);
+    pub fn with_metrics(
+        mut self,
+        metrics: &Metrics,
+        service: SuiteService,
+        client: &'static str,
+    ) -> Self {
+        self.metrics = UpstreamMetrics::new(metrics, service, client);
         self
     }
 

@@ -23,8 +23,8 @@ use super::upload::{Progress, TimedOut, Upload, UploadEnd};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
 use crate::kernel::request::header_names;
 use crate::kernel::{
-    Body, BodyTimes, ClientIp, ForwardedPrefix, Stopping, TimedBody, ViaGateway, Wait, bytes_body,
-    own_value,
+    Body, BodyTimes, ClientIp, ForwardedPrefix, Stopping, StoreCheck, TimedBody, ViaGateway, Wait,
+    bytes_body, own_value,
 };
 
 /// Maximum number of headers that a gateway adds to a request.
@@ -35,6 +35,7 @@ const MAX_ADDED_HEADERS: usize = 8;
 pub(crate) struct Proxy {
     pub(crate) settings: Arc<Settings>,
     pub(crate) upstreams: Upstreams,
+    pub(crate) store_check: Option<StoreCheck>,
 }
 
 impl Proxy {
@@ -54,7 +55,7 @@ impl Proxy {
                 self.forward(request, identity, exchange, route).await
             }
             Ok(Destination::Health) => Ok(plain("ok")),
-            Ok(Destination::Readiness) => Ok(readiness(request.extensions())),
+            Ok(Destination::Readiness) => Ok(self.readiness(request.extensions()).await),
             Ok(Destination::Reference) => self.reference(request, exchange).await,
             Ok(Destination::ResourceMetadata) => resource_metadata::answer(
                 self.settings.resource_metadata.as_ref(),
@@ -63,6 +64,19 @@ impl Proxy {
             Ok(Destination::Unknown | Destination::UnknownApi) => Err(Refusal::not_found()),
             Err(error) => Err((*error).into()),
         }
+    }
+
+    /// Returns the readiness of the gateway: 503 if its server is about to stop or the store of this process fails, otherwise
+    /// 200. It does not depend on services in other processes.
+    async fn readiness(&self, extensions: &Extensions) -> Response<Body> {
+        let problem = match &self.store_check {
+            _ if Stopping::is_in(extensions) => "stopping",
+            Some(check) if !check.is_healthy().await => "the store fails",
+            _ => return plain("ok"),
+        };
+        let mut response = plain(problem);
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
     }
 
     /// Sends a request to a service, with the identity of its caller.
@@ -207,17 +221,6 @@ fn too_late() -> Refusal {
 
 fn too_large() -> Refusal {
     Refusal::new(Code::PayloadTooLarge, "The request body is too large.").closing()
-}
-
-/// Returns the readiness of the gateway: 200 until its server is asked to stop, then 503. It does not depend on the
-/// services.
-fn readiness(extensions: &Extensions) -> Response<Body> {
-    if !Stopping::is_in(extensions) {
-        return plain("ok");
-    }
-    let mut response = plain("stopping");
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
 }
 
 fn plain(text: &'static str) -> Response<Body> {

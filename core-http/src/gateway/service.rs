@@ -24,7 +24,7 @@ use super::upstream_metrics::UpstreamMetrics;
 use super::usage_meter::UsageMeter;
 use crate::kernel::admission::rate_limit::RateLimits;
 use crate::kernel::metrics::Metrics;
-use crate::kernel::{Body, BoxError, Tracer};
+use crate::kernel::{Body, BoxError, StoreCheck, Tracer};
 
 /// The ports that a gateway needs.
 #[derive(Clone, Debug)]
@@ -41,6 +41,9 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Counts the requests and bytes of platforms. `None` if nothing is metered.
     pub meter: Option<Arc<dyn UsageMeter>>,
+    /// The health check of the store that the gateway or a service in this process uses. If the store fails, `/readyz` responds
+    /// with 503. Share it with the services of the same process. `None` if all services are in other processes.
+    pub store_check: Option<StoreCheck>,
     /// The metrics of the suite. Share them with the services of the same process.
     pub metrics: Metrics,
     /// Creates the spans of requests. `None` if no traces are exported.
@@ -90,6 +93,7 @@ impl Gateway {
             proxy: Proxy {
                 settings: Arc::clone(&settings),
                 upstreams: ports.upstreams,
+                store_check: ports.store_check,
             },
             settings,
         })))

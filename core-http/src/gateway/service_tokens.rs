@@ -34,8 +34,9 @@ const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of cached tokens for sessions.
 const MAX_SESSION_TOKENS: u64 = 10_000;
 
-/// Maximum time in which IAM must issue a token. Requests wait for it.
-const ISSUE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum time in which IAM must issue a token. Requests wait for it. It is shorter than the time in which the gateway must
+/// resolve a credential, so that the upstream of the tokens learns of it.
+const ISSUE_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Requests service tokens from IAM and caches each until shortly before its expiry. The service key is therefore sent
 /// to IAM only.
@@ -227,7 +228,10 @@ impl ServiceTokens {
         now: Timestamp,
     ) -> Result<UpstreamCredential, UpstreamError> {
         let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.request_token(wanted, now));
-        let late = |_| UpstreamError::Unavailable("IAM did not respond in time".to_owned());
+        let late = |_| {
+            self.iam.report_timeout();
+            UpstreamError::Unavailable("IAM did not respond in time".to_owned())
+        };
         let new = asked.await.map_err(late)??;
         let vouching = new.vouching.clone();
         *slot.cached_token() = Some(new);

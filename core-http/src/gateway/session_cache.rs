@@ -202,9 +202,11 @@ impl SessionCache {
     /// Resolves a credential without the cache. `Ok(None)` means that it is not valid, which is cached, unlike a
     /// failure.
     async fn resolve_uncached(&self, credential: &Credential) -> Answer {
-        let answer = tokio::time::timeout(self.timeout, self.authority.resolve(credential))
-            .await
-            .map_err(|_| AuthorityError::Unavailable("no answer in time".to_owned()))?;
+        let answer = tokio::time::timeout(self.timeout, self.authority.resolve(credential)).await;
+        let answer = answer.unwrap_or_else(|_| {
+            self.authority.report_timeout();
+            Err(AuthorityError::Unavailable("no answer in time".to_owned()))
+        });
         match answer {
             Ok(resolved) if is_expired(&resolved, self.clock.now()) => Ok(None),
             Ok(resolved) => Ok(Some(resolved)),

@@ -5,31 +5,31 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::kernel::metrics::{Counter, Definition, Gauge, Metrics};
 
-const RETRIES: Definition<1> = Definition {
+const RETRIES: Definition<2> = Definition {
     name: "core_gateway_upstream_retries_total",
     help: "Requests that were sent to a service a second time, because the first attempt got no response.",
-    labels: ["service"],
+    labels: ["service", "client"],
 };
 
-const REFUSALS: Definition<2> = Definition {
+const REFUSALS: Definition<3> = Definition {
     name: "core_gateway_upstream_refusals_total",
     help: "Requests that were not sent to a service. `breaker`: the last requests got no response. `in_flight`: too many requests wait.",
-    labels: ["service", "reason"],
+    labels: ["service", "client", "reason"],
 };
 
-const BREAKER: Definition<1> = Definition {
+const BREAKER: Definition<2> = Definition {
     name: "core_gateway_upstream_breaker_open",
     help: "1 if requests to a service are refused because the last ones got no response, otherwise 0.",
-    labels: ["service"],
+    labels: ["service", "client"],
 };
 
-const IN_FLIGHT: Definition<1> = Definition {
+const IN_FLIGHT: Definition<2> = Definition {
     name: "core_gateway_upstream_requests_in_flight",
     help: "Requests to a service whose response has not ended.",
-    labels: ["service"],
+    labels: ["service", "client"],
 };
 
-/// The metrics of one service. The default measures nothing.
+/// The metrics of one service and one client of it. The default measures nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamMetrics {
     pub(super) retries: Counter,
@@ -40,16 +40,16 @@ pub(super) struct UpstreamMetrics {
 }
 
 impl UpstreamMetrics {
-    /// Registers the metrics of a service.
-    pub(super) fn new(metrics: &Metrics, service: SuiteService) -> Self {
+    /// Registers the metrics of a service, as this client calls it.
+    pub(super) fn new(metrics: &Metrics, service: SuiteService, client: &'static str) -> Self {
         let service = service.as_str();
         let refusals = metrics.counters(&REFUSALS);
         Self {
-            retries: metrics.counters(&RETRIES).with([service]),
-            refused_by_breaker: refusals.with([service, "breaker"]),
-            refused_in_flight: refusals.with([service, "in_flight"]),
-            breaker_open: metrics.gauges(&BREAKER).with([service]),
-            in_flight: metrics.gauges(&IN_FLIGHT).with([service]),
+            retries: metrics.counters(&RETRIES).with([service, client]),
+            refused_by_breaker: refusals.with([service, client, "breaker"]),
+            refused_in_flight: refusals.with([service, client, "in_flight"]),
+            breaker_open: metrics.gauges(&BREAKER).with([service, client]),
+            in_flight: metrics.gauges(&IN_FLIGHT).with([service, client]),
         }
     }
 

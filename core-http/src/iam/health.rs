@@ -36,7 +36,7 @@ struct Checks {
 }
 
 async fn health(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<Health>> {
-    let (status, store) = match cx.app.is_store_healthy().await {
+    let (status, store) = match cx.app.store_check.is_healthy().await {
         true => ("healthy", "ok"),
         false => ("degraded", "failed"),
     };

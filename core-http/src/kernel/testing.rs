@@ -43,6 +43,7 @@ pub const ISSUER: &str = "http://iam.test";
 pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
     let entropy = Arc::new(SeededEntropy::new(42));
     App {
+        store_check: StoreCheck::new(Arc::clone(&store)),
         store,
         clock,
         cipher: Cipher::new([9; 32], entropy.clone()),
@@ -63,7 +64,6 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         options: ServiceOptions::default(),
         in_flight: InFlight::default(),
         streams: OpenStreams::default(),
-        store_check: StoreCheck::default(),
         metrics: Metrics::new(),
         tracer: None,
     }

@@ -15,7 +15,7 @@ const MIN_HEAD_BYTES: usize = 8 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeOptions {
-    /// Maximum number of concurrent connections, at least 1. Default: 512.
+    /// Maximum number of concurrent connections, at least 1. Default: 1,024.
     ///
     /// For a new connection above the limit, another one is closed: the connection that has been idle or has had an
     /// incomplete head for longest. A connection with a request in progress is never closed. If all have one, the new
@@ -74,7 +74,7 @@ pub struct ServeOptions {
 impl Default for ServeOptions {
     fn default() -> Self {
         Self {
-            max_connections: 512,
+            max_connections: 1_024,
             max_connections_per_client: 128,
             trusted_proxies: TrustedProxies::default(),
             header_timeout: Duration::from_secs(10),

@@ -77,7 +77,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     for contradiction in &config.contradictions {
         tracing::warn!(contradiction, "options contradict each other");
     }
-    let suite = builder.build().await?;
+    let suite = service_manager::extending_start(builder.build()).await?;
 
     let (stop, stopped) = watch::channel(false);
     let mut servers = Servers {

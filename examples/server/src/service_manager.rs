@@ -3,10 +3,15 @@
 //! Everything here is without effect if the process was not started by a service manager.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
+
+/// The time by which each report extends the time that the service manager waits for the start.
+const START_EXTENSION: Duration = Duration::from_secs(30);
 
 /// Takes the listening sockets that the service manager has opened, by port. Call it once.
 ///
@@ -22,6 +27,24 @@ pub(crate) fn inherited_listeners() -> std::io::Result<HashMap<u16, TcpListener>
         }
     }
     Ok(listeners)
+}
+
+/// Runs the start of the server, and reports that it continues. Migrations can take longer than the service manager waits for
+/// a start, and one that was interrupted would begin again.
+pub(crate) async fn extending_start<T>(start: impl Future<Output = T>) -> T {
+    tokio::select! {
+        outcome = start => outcome,
+        never = extend_start() => match never {},
+    }
+}
+
+async fn extend_start() -> Infallible {
+    let mut interval = tokio::time::interval(START_EXTENSION / 3);
+    let micros = u32::try_from(START_EXTENSION.as_micros()).unwrap_or(u32::MAX);
+    loop {
+        interval.tick().await;
+        notify(&[NotifyState::ExtendTimeoutUsec(micros)]);
+    }
 }
 
 /// Reports that the server accepts requests, and starts to feed the watchdog.

@@ -1,7 +1,14 @@
-//! The metrics of the sealer, of the archives of the audit log, and of the billing ticker.
+//! The metrics of the background tasks: panics of all tasks, the sealer, the archives of the audit log, and the billing
+//! ticker.
 
 use core_domain::use_case::billing::advance_job::DueCustomers;
 use core_http::kernel::metrics::{Counter, Definition, Gauge, Metrics};
+
+const PANICS: Definition<1> = Definition {
+    name: "core_background_task_panics_total",
+    help: "Panics of a background task of this process. The task is started again after at most a second.",
+    labels: ["task"],
+};
 
 const SEALED: Definition<0> = Definition {
     name: "core_audit_entries_sealed_total",
@@ -32,6 +39,11 @@ const TICK_FAILURES: Definition<0> = Definition {
     help: "Failures to find or queue due work of billing.",
     labels: [],
 };
+
+/// Returns the counter of the panics of a background task.
+pub(crate) fn task_panics(metrics: &Metrics, task: &str) -> Counter {
+    metrics.counters(&PANICS).with([task])
+}
 
 /// The metrics of the sealer.
 #[derive(Clone, Debug, Default)]

@@ -235,8 +235,10 @@ impl Backlog {
     }
 
     /// Starts to refresh the gauges on the current tokio runtime: now, and then at the interval.
-    pub(crate) fn start(self: Arc<Self>, interval: Duration) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(interval, stopped))
+    pub(crate) fn start(self: Arc<Self>, interval: Duration, metrics: &Metrics) -> BackgroundTask {
+        BackgroundTask::start("backlog", metrics, move |stopped| {
+            Arc::clone(&self).run(interval, stopped)
+        })
     }
 
     async fn run(self: Arc<Self>, interval: Duration, mut stopped: watch::Receiver<bool>) {

@@ -5,7 +5,7 @@
 //! - `store`: units of work and connections, as a decorator of the store.
 //! - `jobs`: what the worker does.
 //! - `deliveries`: attempts to deliver messages, mails and webhooks.
-//! - `background`: the sealer, the archives of the audit log, and the billing ticker.
+//! - `background`: panics of background tasks, the sealer, the archives of the audit log, and the billing ticker.
 //! - `payments`: calls of the payment provider, as a decorator.
 //! - `blobs`: operations of the store for uploads, as a decorator.
 //! - `backlog`: gauges that need queries, refreshed by a background task.
@@ -26,7 +26,7 @@ mod process;
 mod spans;
 mod store;
 
-pub(crate) use background::{ArchiveMetrics, BillingMetrics, SealerMetrics};
+pub(crate) use background::{ArchiveMetrics, BillingMetrics, SealerMetrics, task_panics};
 pub(crate) use backlog::Backlog;
 pub(crate) use blobs::MeteredBlobs;
 pub(crate) use deliveries::DeliveryMetrics;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use core_domain::kernel::{Error, StoreError};
 use core_domain::port::JobHints;
 use core_domain::use_case::provisioning::{Claim, TimerStats, Worker};
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::supervisor::{HeldJobs, max_time_without_heartbeat};
 use super::wake::WorkerWake;
@@ -41,25 +42,51 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<HeldJobs>, metrics: Arc
         if jobs.is_empty() {
             continue;
         }
+        extend_leases(&worker, &held, &metrics, &jobs).await;
+    }
+}
+
+/// Extends the leases of these jobs. If this fails, it is repeated in halves, as long as there is time: the database of one job
+/// may be away, and those of the others not.
+async fn extend_leases(
+    worker: &Worker,
+    held: &Arc<HeldJobs>,
+    metrics: &JobMetrics,
+    jobs: &[Claim],
+) {
+    let give_up_at = Instant::now() + worker.lease() / 6;
+    let mut parts = vec![jobs];
+    while let Some(part) = parts.pop() {
         let sent_at = Instant::now();
-        match worker.heartbeat(&jobs).await {
-            Ok(lost) => {
-                metrics.count_renewals(jobs.len().saturating_sub(lost.len()));
-                let held = held.lock();
-                for job in &jobs {
-                    let until = if lost.contains(job) {
-                        sent_at
-                    } else {
-                        sent_at + max_time_without_heartbeat(&worker)
-                    };
-                    if let Some(sender) = held.get(job) {
-                        sender.send_replace(until);
-                    }
+        let sent = timeout(worker.lease() / 3, worker.heartbeat(part));
+        let lost = match sent.await.unwrap_or_else(|_| Err(no_response())) {
+            Ok(lost) => lost,
+            Err(error) => {
+                if part.len() > 1 && Instant::now() < give_up_at {
+                    parts.extend(<[_; 2]>::from(part.split_at(part.len() / 2)));
+                } else {
+                    tracing::warn!(?error, jobs = part.len(), "leases could not be extended");
                 }
+                continue;
             }
-            Err(error) => tracing::warn!(?error, "leases could not be extended"),
+        };
+        metrics.count_renewals(part.len().saturating_sub(lost.len()));
+        let held = held.lock();
+        for job in part {
+            let until = if lost.contains(job) {
+                sent_at
+            } else {
+                sent_at + max_time_without_heartbeat(worker)
+            };
+            if let Some(sender) = held.get(job) {
+                sender.send_replace(until);
+            }
         }
     }
+}
+
+fn no_response() -> Error {
+    Error::Store(StoreError::unavailable("no response in time"))
 }
 
 /// Runs the timers for waits, leases and deadlines: when one is due, when notified, and periodically. A run has a

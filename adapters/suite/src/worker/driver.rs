@@ -26,6 +26,7 @@ use super::job_span;
 use super::options::WorkerOptions;
 use super::supervisor::{HeldJobs, Phase, TokioSupervisor, max_time_without_heartbeat};
 use super::wake::WorkerWake;
+use crate::background_task::Restarter;
 use crate::metrics::JobMetrics;
 
 /// How long an outcome waits for the outcomes of attempts that started together with it.
@@ -49,6 +50,67 @@ struct CommittedUnit {
     releasing: usize,
     began: Instant,
     committed: CommitResult,
+}
+
+/// The parts of a worker that outlast a restart of its loop.
+#[derive(Clone)]
+pub(super) struct SharedParts {
+    held: Arc<HeldJobs>,
+    phase: watch::Sender<Phase>,
+    metrics: Arc<JobMetrics>,
+    restarters: Restarters,
+    tracer: Option<Arc<Tracer>>,
+}
+
+/// The restarters of the background tasks of a worker. They register their metrics before the tasks start.
+#[derive(Clone)]
+struct Restarters {
+    guards: Restarter,
+    heartbeats: Restarter,
+    timers: Restarter,
+    hints_sender: Restarter,
+    hints_receiver: Restarter,
+}
+
+impl Restarters {
+    /// Creates the restarters. The pause is so short that a panic of the heartbeats costs no lease: they follow each other
+    /// after a third of it, and a step is aborted after two thirds.
+    fn new(metrics: &Metrics, lease: Duration) -> Self {
+        let of = |task| Restarter::new(task, metrics).with_max_pause(lease / 6);
+        Self {
+            guards: of("worker-guards"),
+            heartbeats: of("worker-heartbeats"),
+            timers: of("worker-timers"),
+            hints_sender: of("worker-hints-sender"),
+            hints_receiver: of("worker-hints-receiver"),
+        }
+    }
+}
+
+impl SharedParts {
+    /// Creates the parts, and registers the metrics of a worker. With a tracer, attempts have spans.
+    pub(super) fn new(
+        worker: &Worker,
+        options: &WorkerOptions,
+        registry: &Metrics,
+        tracer: Option<Arc<Tracer>>,
+    ) -> Self {
+        let held = Arc::<HeldJobs>::default();
+        let holds = Arc::clone(&held);
+        JobMetrics::register_slots(registry, options.slots, move || holds.lock().len());
+        Self {
+            held,
+            phase: watch::channel(Phase::Running).0,
+            metrics: Arc::new(JobMetrics::new(registry, worker.kinds())),
+            restarters: Restarters::new(registry, worker.lease()),
+            tracer,
+        }
+    }
+
+    /// Returns the sender of the phase.
+    pub(super) fn phase(&self) -> watch::Sender<Phase> {
+        self.phase.clone()
+    }
 }
 
 /// The loop of a worker.
@@ -77,21 +139,27 @@ pub(super) struct Driver {
     due: BinaryHeap<Reverse<Instant>>,
     timers: Arc<Notify>,
     metrics: Arc<JobMetrics>,
+    restarters: Restarters,
     tracer: Option<Arc<Tracer>>,
 }
 
 impl Driver {
+    /// Creates a loop without jobs. The jobs of an earlier loop of this worker are claimed again when their leases
+    /// expire, or by the recovery if no other process uses the store.
     pub(super) fn new(
         worker: Worker,
         wake: WorkerWake,
         options: WorkerOptions,
-        phase: watch::Sender<Phase>,
-        metrics: &Metrics,
+        shared: SharedParts,
     ) -> Self {
-        let held = Arc::<HeldJobs>::default();
-        let holds = Arc::clone(&held);
-        JobMetrics::register_slots(metrics, options.slots, move || holds.lock().len());
-        let metrics = JobMetrics::new(metrics, worker.kinds());
+        let SharedParts {
+            held,
+            phase,
+            metrics,
+            restarters,
+            tracer,
+        } = shared;
+        held.lock().clear();
         let (guards, questions) = match options.sole_user {
             true => (None, None),
             false => Some(guards()).unzip(),
@@ -119,15 +187,10 @@ impl Driver {
             may_claim: true,
             due: BinaryHeap::new(),
             timers: Arc::default(),
-            metrics: Arc::new(metrics),
-            tracer: None,
+            metrics,
+            restarters,
+            tracer,
         }
-    }
-
-    /// Sets the tracer that creates the spans of attempts.
-    pub(super) fn with_tracer(mut self, tracer: Option<Arc<Tracer>>) -> Self {
-        self.tracer = tracer;
-        self
     }
 
     pub(super) async fn run(mut self) {
@@ -326,19 +389,52 @@ impl Driver {
     /// Starts the background tasks. Guards, heartbeats and timers run until the last job has been released.
     fn background(&mut self) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
+        let restarters = self.restarters.clone();
         if let Some(questions) = self.questions.take() {
-            tasks.spawn(questions.answer(self.worker.clone()));
+            let worker = self.worker.clone();
+            self.spawn_background(&mut tasks, restarters.guards, move || {
+                questions.clone().answer(worker.clone())
+            });
         }
         let (worker, held) = (self.worker.clone(), Arc::clone(&self.held));
-        tasks.spawn(heartbeats(worker, held, Arc::clone(&self.metrics)));
-        let (worker, wake) = (self.worker.clone(), self.wake.clone());
         let metrics = Arc::clone(&self.metrics);
-        tasks.spawn(timers(worker, wake, Arc::clone(&self.timers), metrics));
+        self.spawn_background(&mut tasks, restarters.heartbeats, move || {
+            heartbeats(worker.clone(), Arc::clone(&held), Arc::clone(&metrics))
+        });
+        let (worker, wake) = (self.worker.clone(), self.wake.clone());
+        let (due, metrics) = (Arc::clone(&self.timers), Arc::clone(&self.metrics));
+        self.spawn_background(&mut tasks, restarters.timers, move || {
+            timers(
+                worker.clone(),
+                wake.clone(),
+                Arc::clone(&due),
+                Arc::clone(&metrics),
+            )
+        });
         if let Some(hints) = &self.wake.0.hints {
-            tasks.spawn(send_hints(self.wake.clone(), Arc::clone(hints)));
-            tasks.spawn(receive_hints(self.wake.clone(), Arc::clone(hints)));
+            let (wake, channel) = (self.wake.clone(), Arc::clone(hints));
+            self.spawn_background(&mut tasks, restarters.hints_sender, move || {
+                send_hints(wake.clone(), Arc::clone(&channel))
+            });
+            let (wake, channel) = (self.wake.clone(), Arc::clone(hints));
+            self.spawn_background(&mut tasks, restarters.hints_receiver, move || {
+                receive_hints(wake.clone(), Arc::clone(&channel))
+            });
         }
         tasks
+    }
+
+    /// Starts a background task that is started again if it panics.
+    fn spawn_background<F>(
+        &self,
+        tasks: &mut JoinSet<()>,
+        restarter: Restarter,
+        start: impl FnMut() -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        // The end of the loop aborts the task, whatever its phase is.
+        tasks.spawn(restarter.run(self.phase.subscribe(), |_| false, start));
     }
 
     /// Waits for running steps until the drain time has passed, and then aborts them. Every job is released.

@@ -1,8 +1,10 @@
 //! Batches the lease checks of steps: checks that are requested at the same time share one read of the store.
 
+use std::sync::Arc;
+
 use core_domain::kernel::{Result, StoreError};
 use core_domain::use_case::provisioning::{Claim, Worker};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::yield_now;
 
 /// Maximum number of checks that one read answers.
@@ -30,18 +32,22 @@ struct Question {
 #[derive(Clone, Debug)]
 pub(super) struct Guards(mpsc::UnboundedSender<Question>);
 
-/// The receiver of questions that have not been answered.
-#[derive(Debug)]
-pub(super) struct Questions(mpsc::UnboundedReceiver<Question>);
+/// The receiver of questions that have not been answered. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Questions(Arc<Mutex<mpsc::UnboundedReceiver<Question>>>);
 
 /// Creates a connected pair of handle and receiver.
 pub(super) fn guards() -> (Guards, Questions) {
     let (asked, questions) = mpsc::unbounded_channel();
-    (Guards(asked), Questions(questions))
+    (Guards(asked), Questions(Arc::new(Mutex::new(questions))))
 }
 
 fn worker_ended() -> StoreError {
     StoreError::unavailable("the worker has ended")
+}
+
+fn check_panicked() -> StoreError {
+    StoreError::unavailable("the check of the lease panicked, or the worker has ended")
 }
 
 impl Guards {
@@ -51,20 +57,21 @@ impl Guards {
         let job = job.clone();
         let sent = self.0.send(Question { job, answer });
         sent.map_err(|_| worker_ended())?;
-        answered.await.map_err(|_| worker_ended())?
+        answered.await.map_err(|_| check_panicked())?
     }
 }
 
 impl Questions {
     /// Answers questions until all handles are dropped. A question that arrives during a read is answered by the next
-    /// read.
-    pub(super) async fn answer(mut self, worker: impl Fences) {
+    /// read. If a read panics, its questions fail; a clone can answer the later ones.
+    pub(super) async fn answer(self, worker: impl Fences) {
+        let mut receiver = self.0.lock().await;
         let mut questions = Vec::new();
-        while self.0.recv_many(&mut questions, MAX_QUESTIONS).await > 0 {
+        while receiver.recv_many(&mut questions, MAX_QUESTIONS).await > 0 {
             // Attempts that were started together also reach their guards together.
             yield_now().await;
             while questions.len() < MAX_QUESTIONS
-                && let Ok(question) = self.0.try_recv()
+                && let Ok(question) = receiver.try_recv()
             {
                 questions.push(question);
             }
@@ -89,13 +96,16 @@ async fn answer_all(worker: &impl Fences, questions: impl Iterator<Item = Questi
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use core_domain::kernel::JobId;
-    use tokio::sync::Semaphore;
+    use core_http::kernel::metrics::Metrics;
+    use tokio::sync::{Semaphore, watch};
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::background_task::Restarter;
 
     /// A store of fences whose reads wait for a permit.
     #[derive(Clone)]
@@ -194,5 +204,32 @@ mod tests {
         store.permits.add_permits(1);
         let asked = ask(&guards, 0..5).await;
         assert!(asked.join_all().await.iter().all(|(_, held)| held.is_err()));
+    }
+
+    /// Fences whose first read panics.
+    #[derive(Clone)]
+    struct PanickingFences(Arc<AtomicBool>);
+
+    impl Fences for PanickingFences {
+        async fn are_held(&self, jobs: &[Claim]) -> Result<Vec<bool>> {
+            let is_first = !self.0.swap(true, Ordering::SeqCst);
+            assert!(!is_first, "the first read panics");
+            Ok(vec![true; jobs.len()])
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_panics_fails_its_questions_and_no_later_ones() {
+        let (guards, questions) = guards();
+        let restarter = Restarter::new("guards", &Metrics::new());
+        let (phase, fences) = (watch::channel(()), PanickingFences(Arc::default()));
+        let answers = restarter.run(
+            phase.1,
+            |()| false,
+            move || questions.clone().answer(fences.clone()),
+        );
+        tokio::spawn(answers);
+        assert!(guards.is_held(&job(1)).await.is_err());
+        assert!(guards.is_held(&job(2)).await.unwrap());
     }
 }

@@ -19,10 +19,13 @@ use tokio::task::JoinHandle;
 pub use options::WorkerOptions;
 pub use wake::WorkerWake;
 
-use driver::Driver;
+use driver::{Driver, SharedParts};
 use supervisor::Phase;
 
-/// A running worker. Dropping the handle aborts it; other workers can claim its jobs when their leases expire.
+use crate::background_task::Restarter;
+
+/// A running worker. A part of it that panics is started again. Dropping the handle aborts the worker; other workers
+/// can claim its jobs when their leases expire.
 #[derive(Debug)]
 pub struct WorkerHandle {
     phase: watch::Sender<Phase>,
@@ -45,7 +48,7 @@ impl WorkerHandle {
     /// Stops as [`Self::stop_claiming`] does, and waits until all jobs have been released.
     pub async fn stop(mut self) {
         self.stop_claiming();
-        // A worker that panicked has also stopped.
+        // A worker that was aborted has also stopped.
         let _ = (&mut self.task).await;
     }
 }
@@ -70,11 +73,19 @@ pub(crate) fn start_metered_worker(
     metrics: &Metrics,
     tracer: Option<Arc<Tracer>>,
 ) -> WorkerHandle {
-    let (phase, _) = watch::channel(Phase::Running);
-    let driver = Driver::new(worker, wake.clone(), options, phase.clone(), metrics);
-    let driver = driver.with_tracer(tracer);
+    let shared = SharedParts::new(&worker, &options, metrics, tracer);
+    let (phase, wake) = (shared.phase(), wake.clone());
+    let start = move || {
+        let (worker, wake) = (worker.clone(), wake.clone());
+        Driver::new(worker, wake, options, shared.clone()).run()
+    };
+    let restarter = Restarter::new("worker", metrics);
+    let is_stop = |phase: &Phase| *phase != Phase::Running;
     WorkerHandle {
+        task: tokio::spawn(restarter.run(phase.subscribe(), is_stop, start)),
         phase,
-        task: tokio::spawn(driver.run()),
     }
 }
+
+#[cfg(test)]
+mod tests;

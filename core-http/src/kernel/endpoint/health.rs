@@ -37,7 +37,7 @@ pub(crate) async fn answer(
             (false, json!({ "status": "stopping", "service": service }))
         }
         "/health" | "/readyz" => {
-            let is_healthy = app.is_store_healthy().await;
+            let is_healthy = app.store_check.is_healthy().await;
             let [status, store] = match is_healthy {
                 true => ["ok", "ok"],
                 false => ["degraded", "failed"],

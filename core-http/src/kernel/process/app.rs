@@ -54,18 +54,10 @@ pub struct App {
     pub in_flight: InFlight,
     /// The number of open event streams by caller. Share one value between the services of a process.
     pub streams: OpenStreams,
-    /// The last health check of the store. Share one value between the services of a process.
+    /// The last health check of the store. Share one value between the services and the gateway of a process.
     pub store_check: StoreCheck,
     /// The metrics of the suite. Share one value between the services and the gateway of a process.
     pub metrics: Metrics,
     /// Creates the spans of requests. `None` if no traces are exported.
     pub tracer: Option<Arc<Tracer>>,
-}
-
-impl App {
-    /// Returns whether the store is healthy, according to a check that is at most one second old. Completes within two
-    /// seconds.
-    pub(crate) async fn is_store_healthy(&self) -> bool {
-        self.store_check.is_healthy(&self.store).await
-    }
 }

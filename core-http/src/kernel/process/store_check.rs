@@ -21,31 +21,43 @@ struct Check {
     outcome: watch::Receiver<Option<bool>>,
 }
 
-/// The last health check of a store. The store is queried at most once per second, however many requests ask for its
+/// A store and its last health check. The store is queried at most once per second, however many requests ask for its
 /// state. Clones share their state.
-#[derive(Clone, Debug, Default)]
-pub struct StoreCheck(Arc<Mutex<Option<Check>>>);
+#[derive(Clone, Debug)]
+pub struct StoreCheck {
+    store: Arc<dyn Store>,
+    last: Arc<Mutex<Option<Check>>>,
+}
 
 impl StoreCheck {
+    /// Creates the check of a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            last: Arc::default(),
+        }
+    }
+
     /// Returns whether the store is healthy according to the last check. Starts a check if the last one has completed
-    /// and started more than one second ago. Waits for the outcome of a check in progress.
-    pub(crate) async fn is_healthy(&self, store: &Arc<dyn Store>) -> bool {
-        let mut outcome = self.current(store);
+    /// and started more than one second ago. Waits for the outcome of a check in progress, at most two seconds.
+    pub(crate) async fn is_healthy(&self) -> bool {
+        let mut outcome = self.current();
         // A sender that is dropped without an outcome has panicked, or its runtime has ended.
         let outcome = outcome.wait_for(Option::is_some).await;
         outcome.is_ok_and(|outcome| *outcome == Some(true))
     }
 
     /// Returns the current check, after starting one if the last is too old.
-    fn current(&self, store: &Arc<dyn Store>) -> watch::Receiver<Option<bool>> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn current(&self) -> watch::Receiver<Option<bool>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(check) = &*last
             && (check.began_at.elapsed() < INTERVAL || is_in_progress(&check.outcome))
         {
             return check.outcome.clone();
         }
         let (sender, outcome) = watch::channel(None);
-        let store = Arc::clone(store);
+        let store = Arc::clone(&self.store);
         // A separate task, so that the check continues if the client that caused it disconnects.
         tokio::spawn(async move {
             let checked = timeout(CHECK_TIMEOUT, store.check()).await;

@@ -136,6 +136,7 @@ pub(super) fn gateway_with(address: SocketAddr, config: GatewayConfig) -> Gatewa
         clock: manual_clock(),
         entropy: Arc::new(SeededEntropy::new(1)),
         meter: None,
+        store_check: None,
         metrics: Metrics::new(),
         tracer: None,
     };

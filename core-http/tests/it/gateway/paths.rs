@@ -1,14 +1,18 @@
 //! Routing: the path prefix of each service, invalid paths, and health checks.
 
+use std::time::Duration;
+
 use core_domain::kernel::SuiteService;
 use core_http::gateway::UpstreamError;
 use core_http::kernel::{ForwardedPrefix, Stopping};
+use core_testkit::OpenStore;
 use http::Method;
 use tokio::sync::watch;
 
 use super::world::{
     FakeReply, KEY, SESSION, World, anonymous, config, failing_reply, session_request,
 };
+use crate::world::manual_clock;
 
 #[tokio::test]
 async fn line_35_each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
@@ -175,6 +179,23 @@ async fn line_54_a_gateway_is_ready_until_its_server_is_asked_to_stop() {
         .await
         .expect_error(405, "METHOD_NOT_ALLOWED");
     assert!(world.received_requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn line_54_a_gateway_is_not_ready_while_the_store_of_its_process_fails() {
+    let (opened, store) = OpenStore::in_memory(manual_clock()).faulty();
+    let world = World::with_store(opened.store);
+    for (fails, status) in [(false, 200), (true, 503), (false, 200)] {
+        store.fail_from_call(if fails { 1 } else { u32::MAX });
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let _ = world
+            .send(anonymous("/readyz").build())
+            .await
+            .expect(status);
+        for path in ["/livez", "/health"] {
+            let _ = world.send(anonymous(path).build()).await.expect(200);
+        }
+    }
 }
 
 #[tokio::test]

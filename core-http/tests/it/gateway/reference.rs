@@ -55,6 +55,7 @@ async fn gateway(world: &World) -> (Gateway, Server) {
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
         meter: None,
+        store_check: None,
         metrics: Metrics::new(),
         tracer: None,
     };

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use core_domain::kernel::SuiteService;
-use core_http::gateway::{HttpUpstream, Upstream, UpstreamError};
+use core_domain::kernel::{Secret, SuiteService};
+use core_domain::testing::SeededEntropy;
+use core_http::gateway::{
+    Gateway, HttpAuthority, HttpUpstream, InProcess, Ports, ServiceTokens, Upstream, UpstreamError,
+    Upstreams,
+};
 use core_http::kernel::metrics::Metrics;
-use core_http::kernel::{Body, bytes_body, empty_body};
+use core_http::kernel::{Body, MemoryRateLimiter, bytes_body, empty_body};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::over_http::{gateway_with, session_request_text};
 use super::world::config;
 use crate::world::server::{Server, options, status};
+use crate::world::{SERVICE_KEY, manual_clock};
 
 /// What a service does with a connection after it has read the head of a request.
 #[derive(Clone, Copy, Debug)]
@@ -218,9 +223,10 @@ async fn line_57_retries_refusals_an_open_breaker_and_requests_in_flight_are_mea
     let has = |line: &str| metrics.render().lines().any(|own| own == line);
     let service = ScriptedService::start(&[Behaviour::Stall, Behaviour::Close]).await;
     let upstream = service.upstream().with_max_in_flight(1);
-    let upstream = upstream.with_metrics(&metrics, SuiteService::Registry);
+    let upstream = upstream.with_metrics(&metrics, SuiteService::Registry, "proxy");
     let first = send(&upstream, Method::GET, empty_body()).await.unwrap();
-    let in_flight = r#"core_gateway_upstream_requests_in_flight{service="registry"}"#;
+    let in_flight =
+        r#"core_gateway_upstream_requests_in_flight{service="registry",client="proxy"}"#;
     assert!(has(&format!("{in_flight} 1")), "{}", metrics.render());
     get(&upstream).await.unwrap_err();
     drop(first);
@@ -230,13 +236,60 @@ async fn line_57_retries_refusals_an_open_breaker_and_requests_in_flight_are_mea
     }
     get(&upstream).await.unwrap_err();
     for line in [
-        r#"core_gateway_upstream_retries_total{service="registry"} 3"#,
-        r#"core_gateway_upstream_refusals_total{service="registry",reason="in_flight"} 1"#,
-        r#"core_gateway_upstream_refusals_total{service="registry",reason="breaker"} 1"#,
-        r#"core_gateway_upstream_breaker_open{service="registry"} 1"#,
+        r#"core_gateway_upstream_retries_total{service="registry",client="proxy"} 3"#,
+        r#"core_gateway_upstream_refusals_total{service="registry",client="proxy",reason="in_flight"} 1"#,
+        r#"core_gateway_upstream_refusals_total{service="registry",client="proxy",reason="breaker"} 1"#,
+        r#"core_gateway_upstream_breaker_open{service="registry",client="proxy"} 1"#,
     ] {
         assert!(has(line), "{line}\n{}", metrics.render());
     }
+}
+
+#[tokio::test]
+async fn line_53_an_iam_that_hangs_is_no_longer_asked_once_five_credentials_were_not_resolved() {
+    let iam = ScriptedService::start(&[Behaviour::Hang]).await;
+    let metrics = Metrics::new();
+    let issuer = crate::world::World::new();
+    let tokens = ServiceTokens::new(
+        InProcess::service(issuer.iam.0.clone()),
+        &Secret::new(SERVICE_KEY),
+        issuer.clock.clone(),
+    );
+    let upstream = iam.upstream();
+    let upstream = upstream.with_metrics(&metrics, SuiteService::Iam, "authentication");
+    let mut config = config();
+    config.authority_timeout = Duration::from_millis(50);
+    let ports = Ports {
+        authority: Arc::new(HttpAuthority::new(upstream, Arc::new(tokens.unwrap()))),
+        upstreams: Upstreams::new(),
+        limiter: Arc::new(MemoryRateLimiter::new()),
+        clock: manual_clock(),
+        entropy: Arc::new(SeededEntropy::new(1)),
+        meter: None,
+        store_check: None,
+        metrics: metrics.clone(),
+        tracer: None,
+    };
+    let gateway = Server::start(Gateway::new(config, ports).unwrap(), options()).await;
+    let request = session_request_text("GET /api/v1/platforms", "Connection: close\r\n", "");
+    let breaker = |state| {
+        format!(
+            r#"core_gateway_upstream_breaker_open{{service="iam",client="authentication"}} {state}"#
+        )
+    };
+    for _ in 0..5 {
+        assert!(!metrics.render().contains(&breaker(1)));
+        let late = gateway.send_raw(&request).await;
+        assert_eq!(status(&late), "503", "{late}");
+    }
+    assert!(
+        metrics.render().contains(&breaker(1)),
+        "{}",
+        metrics.render()
+    );
+    assert_eq!(status(&gateway.send_raw(&request).await), "503");
+    // A slow machine can be too late to receive a request, but the refused one is never sent.
+    assert!(iam.request_count() <= 5);
 }
 
 #[tokio::test]

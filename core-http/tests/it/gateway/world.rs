@@ -10,14 +10,14 @@ use bytes::Bytes;
 use core_domain::gateway::Credential;
 use core_domain::kernel::Secret;
 use core_domain::kernel::{Caller, SuiteService};
-use core_domain::port::RateLimiter;
+use core_domain::port::{RateLimiter, Store};
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_http::gateway::{
     Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, RouteClasses,
     Upstream, UpstreamError, Upstreams, UsageMeter,
 };
 use core_http::kernel::metrics::Metrics;
-use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, bytes_body, empty_body};
+use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, StoreCheck, bytes_body, empty_body};
 use futures_util::future::BoxFuture;
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
@@ -209,13 +209,20 @@ impl World {
         limiter: Arc<dyn RateLimiter>,
         routes: Option<Arc<dyn RouteClasses>>,
     ) -> Self {
-        Self::with_all_ports(config, limiter, routes, None)
+        Self::with_all_ports(config, limiter, routes, None, None)
     }
 
     /// Creates a gateway that meters requests.
     pub(super) fn with_meter(meter: Arc<dyn UsageMeter>) -> Self {
         let limiter = Arc::new(MemoryRateLimiter::new());
-        Self::with_all_ports(config(), limiter, None, Some(meter))
+        Self::with_all_ports(config(), limiter, None, Some(meter), None)
+    }
+
+    /// Creates a gateway that uses this store, or whose services use it in the same process.
+    pub(super) fn with_store(store: Arc<dyn Store>) -> Self {
+        let limiter = Arc::new(MemoryRateLimiter::new());
+        let check = Some(StoreCheck::new(store));
+        Self::with_all_ports(config(), limiter, None, None, check)
     }
 
     fn with_all_ports(
@@ -223,6 +230,7 @@ impl World {
         limiter: Arc<dyn RateLimiter>,
         routes: Option<Arc<dyn RouteClasses>>,
         meter: Option<Arc<dyn UsageMeter>>,
+        store_check: Option<StoreCheck>,
     ) -> Self {
         captured::start();
         let clock = manual_clock();
@@ -253,6 +261,7 @@ impl World {
             clock: Arc::clone(&clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
             meter,
+            store_check,
             metrics: Metrics::new(),
             tracer: None,
         };
@@ -285,6 +294,7 @@ impl World {
             clock: Arc::clone(&world.clock) as _,
             entropy: Arc::new(SeededEntropy::new(1)),
             meter: None,
+            store_check: None,
             metrics: Metrics::new(),
             tracer: None,
         };

@@ -49,6 +49,7 @@ fn gateway(world: &World, authority: Arc<dyn Authority>, upstreams: Upstreams) -
         clock: Arc::clone(&world.app.clock),
         entropy: Arc::clone(&world.app.entropy),
         meter: None,
+        store_check: None,
         metrics: Metrics::new(),
         tracer: None,
     };

@@ -47,8 +47,8 @@ use core_domain::use_case::registry::deployment::fail_stuck;
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
 use core_http::iam::{IamConfig, IamOptions};
-use core_http::kernel::App;
 use core_http::kernel::testing::app;
+use core_http::kernel::{App, StoreCheck};
 use core_storage::RowStore;
 use core_storage::fault::FaultStore;
 use core_storage::memory::MemoryRows;
@@ -261,6 +261,7 @@ impl World {
         let kinds = register_billing(kinds, &billing_parts, &app.entropy).unwrap();
         app.kinds = Arc::new(kinds);
         change(&mut app);
+        app.store_check = StoreCheck::new(Arc::clone(&app.store));
         let app = Arc::new(app);
         let provider = MemoryInfrastructure::default();
         let [registry, iam, provisioning, cli, billing, stacks] =

@@ -38,6 +38,10 @@ pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
             "public_routes: has no effect without the gateway (services)",
         ),
         (
+            !runs_gateway && options.trusted_proxies.is_empty(),
+            "trusted_proxies: without the address of the gateway, the listeners limit its connections as those of one client",
+        ),
+        (
             has_forwarding_url && !runs_gateway,
             "the URLs of services: have no effect without the gateway (services)",
         ),

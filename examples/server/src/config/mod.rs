@@ -144,6 +144,15 @@ impl Config {
         if options.services.is_empty() {
             return Err(option_error("services", "must name at least one service"));
         }
+        // With a database, the gateway can run the service on the records that all processes share.
+        if options.database_url.is_none()
+            && let Some(missing) = options.missing_service_url()
+        {
+            return Err(option_error(
+                missing,
+                "is required: other services run in other processes, and this process has no database (database_url)",
+            ));
+        }
         EnvFilter::try_new(&options.log_level)
             .map_err(|problem| option_error("log_level", problem.to_string()))?;
         // Simulated money is harmless on a machine that only its own user reaches.

@@ -44,7 +44,8 @@ pub(crate) enum Command {
     CheckConfig,
     /// Checks the settings, the database, the clock, the data folder and its disk, mail, infrastructure, the collector of
     /// traces, keys, DNS and other services, and exits. Prints one line per subject, with what to do; the exit status is 1 after a failure.
-    /// Nothing is changed, and a server may be running.
+    /// A server may be running. The command changes no record and no setting: it writes a test object to the bucket for
+    /// uploads and a temporary file to the data folder, and removes both.
     Doctor,
     /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server
     /// starts this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
@@ -504,16 +505,41 @@ pub(crate) enum LogForm {
 impl Options {
     /// Returns the URLs of the services that run in other processes.
     pub(crate) fn remote_services(&self) -> impl Iterator<Item = (SuiteService, &str)> {
+        let urls = self.service_urls().into_iter();
+        urls.filter_map(|(service, _, url)| Some((service, url?)))
+    }
+
+    /// Returns the name of the option with the URL of a service that this process needs and does not have: if it runs the
+    /// gateway, and other services run in other processes.
+    pub(crate) fn missing_service_url(&self) -> Option<&'static str> {
+        let runs = |service| self.services.contains(&service);
+        if !runs(SuiteService::Gateway) || self.remote_services().next().is_none() {
+            return None;
+        }
+        let urls = self.service_urls().into_iter();
+        let mut missing = urls.filter(|(service, _, url)| url.is_none() && !runs(*service));
+        missing.next().map(|(_, option, _)| option)
+    }
+
+    /// Returns the options with the URL of each service.
+    fn service_urls(&self) -> [(SuiteService, &'static str, Option<&str>); 6] {
         let urls = [
-            (SuiteService::Iam, &self.iam_url),
-            (SuiteService::Registry, &self.registry_url),
-            (SuiteService::Provisioning, &self.provisioning_url),
-            (SuiteService::Cli, &self.cli_url),
-            (SuiteService::Billing, &self.billing_url),
-            (SuiteService::Stacks, &self.stack_registry_url),
+            (SuiteService::Iam, "iam_url", &self.iam_url),
+            (SuiteService::Registry, "registry_url", &self.registry_url),
+            (
+                SuiteService::Provisioning,
+                "provisioning_url",
+                &self.provisioning_url,
+            ),
+            (SuiteService::Cli, "cli_url", &self.cli_url),
+            (SuiteService::Billing, "billing_url", &self.billing_url),
+            (
+                SuiteService::Stacks,
+                "stack_registry_url",
+                &self.stack_registry_url,
+            ),
         ];
-        urls.into_iter()
-            .filter_map(|(service, url)| Some((service, url.as_deref()?)))
+        urls.map(|(service, option, url)| (service, option, url.as_deref()))
     }
 
     /// Returns whether this process runs the gateway alone, and every other service runs elsewhere.

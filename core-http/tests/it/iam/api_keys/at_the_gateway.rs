@@ -64,6 +64,7 @@ impl TestGateway {
             clock: Arc::clone(&app.clock),
             entropy: Arc::clone(&app.entropy),
             meter: None,
+            store_check: None,
             metrics: Metrics::new(),
             tracer: None,
         };
