@@ -5,6 +5,7 @@ use std::process::Output;
 
 use core_s3::testing::{ACCESS_KEY_ID, S3Server, SECRET_ACCESS_KEY};
 use core_storage::testing::{self, IgnoredSettings, PgBouncer};
+use core_stripe_fake::FakeStripe;
 use tokio::net::TcpListener;
 
 use crate::world::{Server, run};
@@ -205,4 +206,90 @@ async fn the_bucket_for_uploads_is_written_and_read_and_a_failure_says_what_to_d
             "{line}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_key_that_stripe_refuses_is_a_failure() {
+    let stripe = FakeStripe::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (url, secret) = (stripe.base_url(), stripe.webhook_secret());
+    for (key, status, parts) in [
+        (stripe.secret_key(), 0, ["ok", "test mode"]),
+        (
+            "sk_test_wrong_sesame".to_owned(),
+            1,
+            ["FAILURE", "check the secret key"],
+        ),
+    ] {
+        let arguments = [
+            "--stripe-secret-key",
+            &key,
+            "--stripe-webhook-secret",
+            &secret,
+            "--stripe-api-base-url",
+            &url,
+        ];
+        let (code, output) = diagnose(folder.path(), &arguments).await;
+        assert_eq!(code, Some(status), "{output}");
+        let line = lines_about(&output, "payments").join("\n");
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+        assert!(!output.contains(&key), "{output}");
+    }
+    // The command only reads.
+    assert!(stripe.requests().iter().all(|one| one.method == "GET"));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_password_that_redis_refuses_is_a_failure() {
+    let options = ["--requirepass", "hidden"];
+    let server = core_redis::testing::RedisServer::start(&options).await;
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (login, status, begin) in [
+        (":hidden@", 0, "ok"),
+        (":open-sesame@", 1, "FAILURE"),
+        ("", 1, "FAILURE"),
+    ] {
+        let url = format!("redis://{login}127.0.0.1:{}", server.port());
+        let (code, output) = diagnose(folder.path(), &["--redis-url", &url]).await;
+        assert_eq!(code, Some(status), "{output}");
+        let line = lines_about(&output, "redis").join("\n");
+        assert!(line.starts_with(begin), "{line}");
+        assert!(status == 0 || line.contains("the password"), "{line}");
+        assert!(!output.contains("sesame"), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn each_configured_name_server_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    // A socket that no server reads.
+    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let set = format!("settings.dns.nameservers=[\"{address}\"]");
+    let arguments = ["--set", &set, "--set", "settings.dns.timeout=500ms"];
+    let (code, output) = diagnose(folder.path(), &arguments).await;
+    assert_eq!(code, Some(1), "{output}");
+    let line = lines_about(&output, "name servers").join("\n");
+    assert!(
+        line.starts_with("FAILURE") && line.contains(&address),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn a_master_key_is_advised_before_the_first_start_and_never_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, output) = diagnose(folder.path(), &[]).await;
+    let advice = "set CORE_MASTER_KEY before the first start";
+    assert!(output.contains(advice), "{output}");
+    let server = Server::start(folder.path(), &[]).await;
+    assert!(server.terminate().await.success());
+    let (_, output) = diagnose(folder.path(), &[]).await;
+    assert!(!output.contains(advice), "{output}");
+    assert!(output.contains("cannot be changed"), "{output}");
+    std::fs::remove_file(folder.path().join("secret")).unwrap();
+    let (_, output) = diagnose(folder.path(), &[]).await;
+    assert!(output.contains("restore this file"), "{output}");
 }

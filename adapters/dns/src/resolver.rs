@@ -43,6 +43,16 @@ impl HickoryDns {
         })
     }
 
+    /// Queries the name servers of the root zone, which every recursive name server can find. Returns whether the response
+    /// contains any. A server that responds without them does not resolve the names of other zones.
+    ///
+    /// # Errors
+    /// [`DnsError`] if no name server gives a valid response in time.
+    pub async fn finds_root(&self) -> Result<bool, DnsError> {
+        let found = self.look_up(".", RecordType::NS).await?;
+        Ok(!found.is_empty())
+    }
+
     fn resolver(&self) -> Result<TokioResolver, Cause> {
         let mut builder = match &self.name_servers {
             Some(servers) => builder_for(servers),

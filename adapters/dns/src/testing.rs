@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hickory_resolver::proto::op::{Message, Query, ResponseCode};
-use hickory_resolver::proto::rr::rdata::{CNAME, TXT};
+use hickory_resolver::proto::rr::rdata::{CNAME, NS, TXT};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
@@ -69,6 +69,13 @@ impl LoopbackDns {
     /// Adds an A or AAAA record to a name.
     pub fn add_address(&self, name: &str, address: IpAddr) {
         self.add(name, RData::from(address));
+    }
+
+    /// Adds an NS record for the root zone, as if this server were recursive.
+    pub fn add_root_server(&self, name: &str) {
+        if let Ok(name) = Name::from_ascii(name) {
+            self.add("", RData::NS(NS(name)));
+        }
     }
 
     /// Removes all records of a name.

@@ -47,6 +47,7 @@
 //! `rediss://` uses TLS: rustls with ring, the root certificates of the operating system or of a file. The TLS of the crate
 //! `redis` is not used, because it takes the crypto provider from the process, and fails if the host program has two.
 
+mod check;
 mod config;
 mod link;
 mod notices;
@@ -60,6 +61,7 @@ use std::time::Duration;
 
 use core_domain::kernel::ProcessName;
 
+pub use check::CheckError;
 pub use config::{OptionError, RedisConfig, RedisOptions};
 pub use notices::RedisNotices;
 pub use rate_limiter::{EXPIRY_MARGIN, RedisRateLimiter};
@@ -86,6 +88,15 @@ impl Redis {
             link: Arc::new(Link::open(target)),
             key_prefix: config.options.key_prefix,
         })
+    }
+
+    /// Checks that the server can be used: connects within [`RedisConfig::connect_timeout`], signs in and sends `PING`.
+    /// The connection is closed.
+    ///
+    /// # Errors
+    /// [`CheckError`] if an option is invalid, if the server cannot be reached in time, or if it refuses the login.
+    pub async fn check(config: &RedisConfig) -> Result<(), CheckError> {
+        check::check(&config.target()?).await
     }
 
     /// Waits until there is a connection, at most for the given time. Returns whether there is one.

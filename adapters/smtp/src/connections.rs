@@ -9,6 +9,7 @@ use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{
     AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters,
 };
+use lettre::transport::smtp::commands::Noop;
 use lettre::transport::smtp::extension::ClientId;
 
 use crate::failure::SendError;
@@ -16,6 +17,9 @@ use crate::url::{Security, SmtpUrl};
 
 /// How long an idle connection is kept. Servers close idle connections after minutes.
 const MAX_IDLE: Duration = Duration::from_secs(20);
+
+/// Maximum time for the end of a connection that was only checked.
+const QUIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The supported authentication mechanisms, in the order of preference.
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
@@ -72,6 +76,16 @@ impl Connections {
             }
         }
         self.open().await
+    }
+
+    /// Opens a connection as for a mail, sends a command without effect, and closes the connection.
+    pub(crate) async fn check(&self) -> Result<(), SendError> {
+        let mut connection = self.open().await?;
+        let noop = connection.command(Noop).await;
+        noop.map_err(|error| SendError::of_connection(&error))?;
+        // The server has accepted the connection, so its response to QUIT does not matter.
+        let _ = tokio::time::timeout(QUIT_TIMEOUT, connection.quit()).await;
+        Ok(())
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {

@@ -1,5 +1,8 @@
 //! The reasons why a mail could not be sent, and whether to retry.
 
+use std::error::Error as _;
+use std::io;
+
 use core_domain::port::{Cause, Mail, MailError};
 use lettre::transport::smtp::Error;
 
@@ -44,7 +47,7 @@ impl SendError {
     /// Classifies a failure that happened before the mail was sent. It is never caused by the mail.
     pub(crate) fn of_connection(error: &Error) -> Self {
         let text = to_line(&error.to_string());
-        if error.is_tls() {
+        if error.is_tls() || has_tls_cause(error) {
             Self::Tls(text)
         } else if asks_for_login(error) {
             Self::Login(text)
@@ -79,6 +82,25 @@ impl SendError {
     }
 }
 
+/// The reason why the mail server cannot be used. Contains no password.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct CheckError(#[from] SendError);
+
+impl CheckError {
+    /// Returns what to do.
+    #[must_use]
+    pub const fn advice(&self) -> &'static str {
+        match &self.0 {
+            SendError::Tls(_) => {
+                "check the name of the host, the certificate, and the options tls and ca of the URL"
+            }
+            SendError::Login(_) => "check the user and the password in the URL",
+            _ => "check the host, the port and the firewall",
+        }
+    }
+}
+
 impl From<SendError> for MailError {
     fn from(failure: SendError) -> Self {
         match failure {
@@ -86,6 +108,21 @@ impl From<SendError> for MailError {
             _ => Self::Transient(Cause::new(failure)),
         }
     }
+}
+
+/// Returns whether TLS is a cause of the error. With TLS from the start, the error itself is one of the connection.
+fn has_tls_cause(error: &Error) -> bool {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let inner = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 fn asks_for_login(error: &Error) -> bool {

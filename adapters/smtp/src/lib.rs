@@ -26,6 +26,8 @@ mod message;
 mod url;
 
 #[cfg(feature = "transport")]
+pub use failure::CheckError;
+#[cfg(feature = "transport")]
 pub use mailer::{SmtpError, SmtpMailer};
 pub use message::{MessageError, mime_message};
 #[cfg(feature = "transport")]

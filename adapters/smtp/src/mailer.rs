@@ -9,7 +9,7 @@ use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 use lettre::Address;
 
 use crate::connections::Connections;
-use crate::failure::SendError;
+use crate::failure::{CheckError, SendError};
 use crate::message::message;
 use crate::url::SmtpUrl;
 
@@ -75,6 +75,16 @@ impl SmtpMailer {
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
+    }
+
+    /// Checks that the server accepts mails of this mailer: connects, starts TLS and signs in as for a mail, and sends
+    /// `NOOP`. No mail is sent.
+    ///
+    /// # Errors
+    /// [`CheckError`] if the server cannot be reached in time, is not trusted, or refuses the login.
+    pub async fn check(&self) -> Result<(), CheckError> {
+        let checked = tokio::time::timeout(self.timeout, self.connections.check()).await;
+        Ok(checked.unwrap_or(Err(SendError::TimedOut))?)
     }
 
     async fn hand_over(&self, id: &OutboxId, mail: &Mail) -> Result<(), SendError> {

@@ -100,6 +100,12 @@ impl SmtpUrl {
         self.ca.as_deref()
     }
 
+    /// Returns whether the URL contains a user and a password.
+    #[must_use]
+    pub const fn has_login(&self) -> bool {
+        self.login.is_some()
+    }
+
     pub(crate) const fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }

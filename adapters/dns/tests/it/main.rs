@@ -108,3 +108,18 @@ fn a_name_server_is_an_address_with_or_without_a_port() {
         );
     }
 }
+
+#[tokio::test]
+async fn only_a_recursive_name_server_finds_the_root_zone() {
+    let (server, dns) = server().await;
+    assert_eq!(dns.finds_root().await, Ok(false));
+    server.add_txt("", &["text"]);
+    assert_eq!(dns.finds_root().await, Ok(false));
+    server.add_root_server("a.root-servers.test");
+    assert_eq!(dns.finds_root().await, Ok(true));
+    server.fail("");
+    assert!(matches!(
+        dns.finds_root().await,
+        Err(DnsError::Unavailable(_))
+    ));
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use core_domain::port::RateLimiter;
 use core_redis::testing::RedisServer;
-use core_redis::{Redis, RedisConfig};
+use core_redis::{CheckError, Redis, RedisConfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
@@ -136,6 +136,49 @@ async fn a_url_with_rediss_uses_tls_and_verifies_the_certificate() {
     let stranger = open(&theirs);
     count_when_connected(&open(&ours)).await;
     assert!(!stranger.wait_until_connected(Duration::ZERO).await);
+}
+
+#[tokio::test]
+async fn a_check_finds_a_wrong_a_missing_and_an_unexpected_password_without_printing_it() {
+    let server = RedisServer::start(&["--requirepass", "hidden"]).await;
+    let server = server.unwrap();
+    let url = |login: &str| format!("redis://{login}127.0.0.1:{}", server.port());
+    Redis::check(&config(url(":hidden@"))).await.unwrap();
+    let open = self::server().await;
+    let unexpected = open.url().replace("redis://", "redis://:hidden-sesame@");
+    for url in [
+        url(":hidden-sesame@"),
+        url("ada:hidden-sesame@"),
+        url(""),
+        unexpected,
+    ] {
+        let error = Redis::check(&config(&url)).await.unwrap_err();
+        assert!(matches!(error, CheckError::Login(_)), "{url}: {error:?}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("sesame"), "{text}");
+        assert!(error.advice().contains("password"), "{error}");
+    }
+    Redis::check(&config(open.url())).await.unwrap();
+    let unknown = Redis::check(&config(format!("{}/99", open.url()))).await;
+    assert!(
+        matches!(unknown, Err(CheckError::Refused(_))),
+        "{unknown:?}"
+    );
+    open.stop().await.unwrap();
+    let missing = Redis::check(&config(open.url())).await;
+    assert!(
+        matches!(missing, Err(CheckError::Unreachable(_))),
+        "{missing:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_check_of_a_server_that_does_not_respond_ends_in_time() {
+    // The system accepts connections to it.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = config(format!("redis://{}", silent.local_addr().unwrap()));
+    config.connect_timeout = Duration::from_millis(50);
+    assert_eq!(Redis::check(&config).await, Err(CheckError::TimedOut));
 }
 
 #[test]

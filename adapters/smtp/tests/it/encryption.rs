@@ -89,6 +89,50 @@ async fn a_refused_login_is_retried_and_the_error_does_not_contain_the_password(
     assert_eq!(server.expect("mail")["user"], "core@example.org");
 }
 
+#[tokio::test]
+async fn a_check_signs_in_as_for_a_mail_and_sends_none() {
+    let certificates = Certificates::of("127.0.0.1");
+    for (kind, scheme) in [("starttls", "smtp"), ("implicit", "smtps")] {
+        let mut server = Server::with_tls(kind, &certificates, true);
+        let (port, ca) = (server.port, certificates.ca());
+        let url = |password: &str| format!("{scheme}://{}@127.0.0.1:{port}?{ca}", login(password));
+        mailer(&url(PASSWORD)).check().await.unwrap();
+        let error = mailer(&url("wrong-sesame")).check().await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("535") && !text.contains("sesame"), "{text}");
+        assert!(error.advice().contains("password"), "{error}");
+        // The next event after those of both connections is that of a mail.
+        send(&mailer(&url(PASSWORD))).await.unwrap();
+        let events: Vec<_> = std::iter::repeat_with(|| server.event())
+            .take_while(|event| event["event"] != "mail")
+            .collect();
+        let connections = events.iter().filter(|event| event["event"] == "connection");
+        assert_eq!(connections.count(), 3, "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_names_a_server_without_tls_an_untrusted_one_and_a_missing_one() {
+    let server = Server::start(json!({}));
+    let url = format!("smtp://127.0.0.1:{}", server.port);
+    let error = mailer(&url).check().await.unwrap_err();
+    assert!(error.to_string().contains("not offer STARTTLS"), "{error}");
+    assert!(error.advice().contains("tls"), "{error}");
+    let url = format!("smtp://127.0.0.1:{}?tls=none", server.port);
+    mailer(&url).check().await.unwrap();
+    let certificates = Certificates::of("127.0.0.1");
+    let server = Server::with_tls("implicit", &certificates, false);
+    let other = Certificates::of("127.0.0.1");
+    let url = format!("smtps://127.0.0.1:{}?{}", server.port, other.ca());
+    let error = mailer(&url).check().await.unwrap_err();
+    assert!(error.advice().contains("certificate"), "{error}");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("smtp://{}?tls=none", closed.local_addr().unwrap());
+    drop(closed);
+    let error = mailer(&url).check().await.unwrap_err();
+    assert!(error.advice().contains("firewall"), "{error}");
+}
+
 #[test]
 fn invalid_certificates_are_refused_when_the_mailer_is_created() {
     let folder = tempfile::tempdir().unwrap();
