@@ -8,12 +8,13 @@ import time
 
 from billing import Debtor, Subscriber, prepare
 from checks import check
-from clients import Follower, History, Person, Reader, Tenant, Writer
+from clients import Follower, History, Reader, Writer
 from cluster import Cluster
 from deploys import Deployer
 from faults import inject
 from limits import Flooder
 from moves import MOVERS, Mover
+from people import Person, Tenant
 
 CLIENTS = [
     *[Writer] * 4, *[Reader] * 4, *[Person] * 4, *[Tenant] * 2, *[Deployer] * 3, *[Subscriber] * 6, Debtor, *[Flooder] * 2, Follower, *[Mover] * MOVERS,
@@ -48,7 +49,7 @@ def main():
         for client in clients:
             client.join()
         log("the load has ended")
-        check(cluster, history)
+        check(cluster, history, arguments.minutes)
         if history.violations:
             print(cluster.log_tail())
     log(f"done: {dict(history.counts)}")

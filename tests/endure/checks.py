@@ -3,15 +3,23 @@
 import collections
 import time
 
-from billing import check_billing
+from billing import DEBTORS, check_billing
 from clients import call
 from deploys import check_deployments
 from limits import check_limits
+from people import check_people
 from reading import SETTLE_TIMEOUT, all_pages, feed, read
 
 RESOURCES = 6
 # The number of lost leases after which a job fails, because it may be what ends its workers.
 LOST_LEASES = 5
+# The least acknowledged work in ten minutes, far below that of a slow machine. Other runs must do their share.
+LEAST_WORK = {
+    "platforms": 300, "jobs": 40, "reads": 1000, "users": 40, "sessions": 20, "suspensions": 10, "restorations": 5,
+    "deployments": 20, "subscribers": 20, "generated invoices": 10, "events": 1000, "rounds": 10,
+}
+# With cells.
+LEAST_MOVES = 10
 
 
 def check_platforms(cluster, history):
@@ -90,6 +98,8 @@ def check_events(cluster, history):
             add = history.add_doubled if known[platform] else history.add_lost
             add(f"{known[platform]} events of the creation of {slug}")
     received = history.events
+    if not received:
+        history.violation("the follower received no event")
     if received != stored[: len(received)]:
         first = next(at for at, pair in enumerate(zip(received, stored)) if pair[0] != pair[1])
         history.violation(f"event {first} of the follower: {received[first]}, stored: {stored[first]}")
@@ -119,14 +129,30 @@ def check_cells(cluster, history):
             time.sleep(0.5)
 
 
-def check(cluster, history):
-    """Runs all checks, and adds what they find to the violations."""
+def check_work(cluster, history, minutes):
+    """Each kind of client had work acknowledged, so that the checks before had something to check."""
+    done = {
+        **history.counts,
+        "subscribers": len(history.payers) - DEBTORS,
+        "rounds": len(history.rounds),
+    }
+    least = {**LEAST_WORK, "moves": LEAST_MOVES if cluster.cells else 0}
+    for what, number in least.items():
+        needed = int(number * minutes / 10)
+        if done.get(what, 0) < needed:
+            history.violation(f"{done.get(what, 0)} {what} in {minutes} minutes, at least {needed} expected")
+
+
+def check(cluster, history, minutes):
+    """Runs all checks of a run of this length, and adds what they find to the violations."""
     cluster.wait_for_nodes()
     check_platforms(cluster, history)
+    check_people(cluster, history)
     check_jobs(cluster, history)
     check_billing(cluster, history)
     check_deployments(cluster, history, check_events(cluster, history))
     check_limits(history)
     check_cells(cluster, history)
+    check_work(cluster, history, minutes)
     for line in cluster.internal_errors():
         history.violation(f"internal error: {line[:500]}")

@@ -14,9 +14,6 @@ import uuid
 TIMEOUT = 15
 # The time after the end of the load in which a request that may charge money gets its response.
 LAST_RESPONSES = 120
-# The time after which a sign-out or a suspension holds at every node.
-EFFECT_DELAY = 5
-PASSWORD = "correct horse battery"
 # The refusals of a repeated request while an earlier one is in progress.
 IN_PROGRESS = ("IDEMPOTENCY_IN_PROGRESS", "OPERATION_IN_PROGRESS")
 
@@ -88,6 +85,11 @@ class History:
         self.jobs = {}
         self.deployments = {}
         self.payers = []
+        # The addresses of users.
+        self.users = set()
+        # The tokens of sessions that have ended.
+        self.ended_sessions = []
+        self.organizations = []
         self.rounds = []
         self.events = []
         self.errors = collections.Counter()
@@ -123,18 +125,32 @@ class History:
         with self.lock:
             self.platforms[slug] = record["id"]
 
+    def add_user(self, email):
+        with self.lock:
+            self.users.add(email)
+
+    def add_ended_session(self, token):
+        with self.lock:
+            self.ended_sessions.append(token)
+
+    def add_organization(self, organization):
+        with self.lock:
+            self.organizations.append(organization)
+
     def violation(self, text):
         with self.lock:
             self.violations.append(text)
 
     def add_lost(self, text):
         """Records that something acknowledged is not there."""
-        self.lost += 1
+        with self.lock:
+            self.lost += 1
         self.violation(text)
 
     def add_doubled(self, text):
         """Records that something was done twice."""
-        self.doubled += 1
+        with self.lock:
+            self.doubled += 1
         self.violation(text)
 
 
@@ -264,67 +280,6 @@ class Reader(Client):
         if status != 200 or found["slug"] != slug:
             raise Refused(f"acknowledged platform {platform}: {status} {found}")
         self.history.count("reads")
-
-
-class Person(Client):
-    """Signs up, uses the session at each node, signs out, and checks that no node accepts the session any more."""
-
-    def work(self):
-        email = f"p{self.random.getrandbits(64):016x}@example.org"
-        body = {"name": "Ada", "email": email, "password": PASSWORD}
-        # The first attempt may have created the user before its response was lost.
-        if self.send("POST", "/api/auth/sign-up/email", body=body, iam=True) is None:
-            return
-        answer = self.send("POST", "/api/auth/sign-in/email", body={"email": email, "password": PASSWORD}, iam=True)
-        if answer is None:
-            return
-        status, found = answer
-        if status != 200:
-            raise Refused(f"sign-in after an acknowledged sign-up: {status} {found}")
-        token = found["token"]
-        self.check(token, "/api/v1/platforms", 200)
-        answer = self.send("POST", "/api/auth/sign-out", token, {}, {"origin": f"http://127.0.0.1:{self.cluster.port + 1}"}, iam=True)
-        if answer is None:
-            return
-        # The first attempt may have ended the session before its response was lost.
-        if answer[0] not in (200, 401):
-            raise Refused(f"sign-out: {answer}")
-        if self.stop.wait(EFFECT_DELAY):
-            return
-        self.check(token, "/api/v1/platforms", 401)
-        self.history.count("sessions")
-
-
-class Tenant(Client):
-    """Signs up with a platform of its own, and checks that no node lets it in any more after the platform is suspended."""
-
-    def work(self):
-        slug = f"t-{self.random.getrandbits(64):016x}"
-        body = {"name": "Ada", "email": f"{slug}@example.org", "password": PASSWORD}
-        answer = self.exchange("POST", "/api/auth/sign-up/email", body=body, iam=True)
-        # Without the cookie of the first attempt, this user cannot set up an organization.
-        if answer is None or answer.status != 200:
-            return
-        token, cookie = answer.found["token"], answer.cookie
-        headers = {"cookie": cookie, "origin": f"http://127.0.0.1:{self.cluster.port + 1}"}
-        answer = self.send("POST", "/api/core/org-setup", None, {"name": slug, "slug": slug}, headers, iam=True)
-        # The first attempt may have set it up before its response was lost.
-        if answer is None or answer[0] == 409:
-            return
-        if answer[0] != 201:
-            raise Refused(f"set-up of an organization: {answer}")
-        path = f"/api/v1/platforms/{answer[1]['platformId']}"
-        self.check(token, path, 200)
-        answer = self.send("POST", f"{path}/suspend", self.cluster.key, {})
-        # The first attempt may have suspended the platform before its response was lost.
-        if answer is None:
-            return
-        if answer[0] not in (200, 409):
-            raise Refused(f"suspension: {answer}")
-        if self.stop.wait(EFFECT_DELAY):
-            return
-        self.check(token, path, 451)
-        self.history.count("suspensions")
 
 
 class Follower(Client):

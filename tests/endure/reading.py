@@ -9,19 +9,24 @@ from clients import call, fresh_address, read_events
 SETTLE_TIMEOUT = 180
 
 
-def read(cluster, path):
-    """Reads through HAProxy until there is a response without a fault."""
+def settled(port, method, path, token=None, body=None):
+    """Sends a request until there is a response without a fault. Returns the status and the JSON."""
     end = time.monotonic() + SETTLE_TIMEOUT
     while True:
         try:
-            status, found = call(cluster.port, "GET", path, cluster.key)
-            if status < 500:
+            status, found = call(port, method, path, token, body)
+            if status < 500 and status != 429:
                 return status, found
         except (OSError, http.client.HTTPException):
             pass
         if time.monotonic() > end:
             raise TimeoutError(path)
         time.sleep(0.2)
+
+
+def read(cluster, path):
+    """Reads through HAProxy until there is a response without a fault."""
+    return settled(cluster.port, "GET", path, cluster.key)
 
 
 def all_pages(cluster, path):

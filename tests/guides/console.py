@@ -32,8 +32,8 @@ SUBCOMMANDS = "check-config|doctor|backup|restore|copy|import-users|migrate"
 # Commands before a block, by a text in it: what the page expects to exist.
 BEFORE = {
     "core-server doctor\n": "export SMTP_URL=smtp://mail.example.org:587 MAIL_FROM=core@example.org; start core-server",
-    "service-key": "mkdir -p /etc/core; printf '%s' \"$KEY\" > /etc/core/service-key",
-    "s3-secret": "mkdir -p /etc/core; printf '%s' \"$BUCKET_SECRET\" > /etc/core/s3-secret",
+    "service-key": "mkdir -p /etc/core-server; printf '%s' \"$KEY\" > /etc/core-server/service-key",
+    "s3-secret": "mkdir -p /etc/core-server; printf '%s' \"$BUCKET_SECRET\" > /etc/core-server/s3-secret",
     "redis.example.org": "export S3_ACCESS_KEY_ID=$BUCKET_KEY S3_SECRET_ACCESS_KEY=$BUCKET_SECRET",
     "s3://uploads": "export CORE_SETTINGS__S3__ROOT_CERTIFICATES=$BUCKET_CERTIFICATE",
     "core-server backup": "mkdir -p /backup; start core-server",
@@ -143,7 +143,7 @@ def run_console_blocks(program):
         own = {name: value for name, value in os.environ.items() if not name.startswith(("CORE_", "OTEL_"))}
         environment = own | {
             "PATH": os.path.dirname(program) + os.pathsep + os.environ["PATH"],
-            "CORE_DATA": f"{hosts.folder}/var/lib/core",
+            "CORE_DATA": f"{hosts.folder}/var/lib/core-server",
             "RUST_LOG": "warn",
             "KEY": "open-sesame-open-sesame",
             "BUCKET_CERTIFICATE": str(hosts.certificate),

@@ -54,6 +54,15 @@ impl Process {
     }
 }
 
+/// Returns the resident memory of a process in KiB. Zero without `/proc`.
+pub(crate) fn resident_kib(process: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = kib.and_then(|kib| kib.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.trim().parse::<f64>().ok())
+        .unwrap_or_default()
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended already.

@@ -9,7 +9,7 @@ use crate::client::World;
 use crate::harness::backend::{Backend, Place};
 use crate::harness::cpu::{self, Cores};
 use crate::harness::installation::Installation;
-use crate::harness::process::Process;
+use crate::harness::process::{Process, resident_kib};
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::statistics::line;
@@ -78,7 +78,7 @@ async fn minutes(load: &Load, plan: &Plan, server: u32, rate: f64) {
             now.saturating_sub(before).as_secs_f64() / plan.minute.as_secs_f64()
         };
         let (used, stolen) = (cores(cpu::time_of(server), cpu), cores(stolen(), kept));
-        memory.push(memory_of(server));
+        memory.push(resident_kib(server) / 1_024.0);
         let taken = load.statistics.take();
         let mib = memory[memory.len() - 1];
         println!(
@@ -118,15 +118,6 @@ async fn storm(load: &Load, plan: &Plan, rate: f64) {
         "NOT calm"
     };
     println!("reads, p99: {before:.1} ms before, {during:.1} ms during the storm: {verdict}");
-}
-
-/// Returns the resident memory of a process in MiB. Zero without `/proc`.
-fn memory_of(process: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = kib.and_then(|kib| kib.trim().strip_suffix(" kB"));
-    kib.and_then(|kib| kib.trim().parse::<f64>().ok())
-        .map_or(0.0, |kib| kib / 1024.0)
 }
 
 /// Returns the time that the hypervisor took from the machine's cores, summed over all cores. Zero without `/proc`.

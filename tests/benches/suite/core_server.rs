@@ -8,7 +8,6 @@ use core_domain::gateway::RateKind;
 use crate::harness::backend::{Backend, Place};
 use crate::harness::cpu::Cores;
 use crate::harness::installation::{Installation, SERVICE_KEY};
-use crate::harness::load::Target;
 use crate::harness::process::Process;
 use crate::plan::Plan;
 use crate::report::Report;
@@ -30,7 +29,9 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         session_cache: true,
     };
     let library = library.start();
-    let (server, binary_target) = start(&binary, place.location.folder());
+    let server = start(&binary, place.location.folder(), Backend::Memory);
+    let origin = format!("http://{}", server.iam);
+    let binary_target = gateway_to_platform_from(&server, &origin);
     let targets = [gateway_to_platform(&library), binary_target];
     let measured = rounds::measure(plan, &targets);
     report.server(&measured[1], &measured[2], GOAL_US);
@@ -39,7 +40,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
 }
 
 /// Returns the server's binary. A benchmark builds it in release mode; a test run uses an existing one.
-fn binary(plan: &Plan) -> Option<PathBuf> {
+pub(crate) fn binary(plan: &Plan) -> Option<PathBuf> {
     // .../target/release/deps/suite-hash -> .../target/release/core-server
     let own = std::env::current_exe().unwrap();
     let folder = own.parent().unwrap().parent().unwrap();
@@ -59,30 +60,33 @@ fn binary(plan: &Plan) -> Option<PathBuf> {
     binary.exists().then_some(binary)
 }
 
-fn start(binary: &Path, folder: &Path) -> (Installation, Target) {
+/// Starts the server without limits of rates and connections, with its log in a file.
+pub(crate) fn start(binary: &Path, folder: &Path, backend: Backend) -> Installation {
     let config = folder.join("core-server.toml");
-    std::fs::write(&config, rates()).unwrap();
+    std::fs::write(&config, without_limits()).unwrap();
     let log = std::fs::File::create(folder.join("core-server.log")).unwrap();
     let mut command = Cores::Server.command(binary);
     command
-        .args(["--base-port", "0", "--database-url", "memory:", "--data"])
+        .args(["--base-port", "0", "--data"])
         .arg(folder.join("core-server-data"))
         .arg("--config")
         .arg(&config)
         .env("AUTH_API_KEY", SERVICE_KEY)
         .env_remove("RUST_LOG")
         .stderr(Stdio::from(log));
-    let installation = Installation::of(Process::start(command));
-    let origin = format!("http://{}", installation.iam);
-    let target = gateway_to_platform_from(&installation, &origin);
-    (installation, target)
+    if backend == Backend::Memory {
+        command.args(["--database-url", "memory:"]);
+    }
+    Installation::of(Process::start(command))
 }
 
-/// Returns a configuration that lifts the rate limits.
-fn rates() -> String {
+/// Returns a configuration that lifts the limits of rates and connections.
+fn without_limits() -> String {
     let lines = RateKind::ALL.iter().map(|kind| {
         let (kind, quota) = (kind.as_str(), u32::MAX);
         format!("[settings.gateway.rates.{kind}]\nrequests = {quota}\nwindow = \"1m\"\n")
     });
-    lines.collect()
+    let connections =
+        "[settings.listener]\nmax_connections = 4000\nmax_connections_per_client = 2000\n";
+    lines.chain([connections.to_owned()]).collect()
 }

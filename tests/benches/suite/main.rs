@@ -28,6 +28,7 @@ mod job_start;
 mod jobs;
 mod kinds;
 mod machine;
+mod memory;
 mod pages;
 mod plan;
 mod queueing;
@@ -65,9 +66,10 @@ fn main() {
         Cores::bind_this_process();
     }
     let mut report = Report::new(&plan);
-    let parts: [(&str, Part); 10] = [
+    let parts: [(&str, Part); 11] = [
         ("requests", requests::measure),
         ("server", core_server::measure),
+        ("memory", memory::measure),
         ("jobs", jobs::measure),
         ("queueing", queueing::measure),
         ("start", job_start::measure),

@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) audit: u32,
     pub(crate) resources: u32,
     pub(crate) page: u32,
+    /// The number of idle connections whose memory is measured. With the files of the process it is below 1,024.
+    pub(crate) connections: u32,
 }
 
 impl Plan {
@@ -93,6 +95,7 @@ impl Plan {
             audit: 1_000_000,
             resources: 100_000,
             page: 500,
+            connections: 800,
         }
     }
 
@@ -121,6 +124,7 @@ impl Plan {
             audit: 400,
             resources: 110,
             page: 2,
+            connections: 3,
         }
     }
 

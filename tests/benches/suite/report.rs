@@ -74,6 +74,7 @@ pub(crate) struct Report {
     billing: Table,
     /// Curves by the measured quantity, including its unit, and by store.
     growth: BTreeMap<String, BTreeMap<&'static str, Curve>>,
+    memory: Table,
 }
 
 impl Report {
@@ -111,6 +112,7 @@ impl Report {
             ),
             billing: Table::new("Billing", &["what", "store", "value", "goal"]),
             growth: BTreeMap::new(),
+            memory: Table::new("Memory", &["what", "store", "resident", "goal"]),
         };
         if !plan.backends.contains(&Backend::Postgres) {
             report.note("Postgres was not measured: CORE_TEST_POSTGRES_URL is not set.");
@@ -168,6 +170,12 @@ impl Report {
         let more = server.cpu_us().best - library.cpu_us().best;
         let goal = format!("+{goal_us} us, actual {more:+.1}");
         self.request_row(&format!("{name} core-server"), "memory", server, goal);
+    }
+
+    pub(crate) fn memory(&mut self, what: &str, backend: Backend, value: String, goal: &str) {
+        let store = backend.name().to_owned();
+        self.memory
+            .add([what.to_owned(), store, value, goal.to_owned()]);
     }
 
     pub(crate) fn add_drain_result(
@@ -292,6 +300,7 @@ impl Report {
         text.push('\n');
         for table in [
             &self.requests,
+            &self.memory,
             &self.jobs,
             &self.queueing,
             &self.starts,

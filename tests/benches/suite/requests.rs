@@ -72,23 +72,23 @@ impl Row {
 const ROWS: [Row; 5] = [
     Row {
         name: "gateway -> platform, session cached",
-        goals: [Some(2.5), Some(3.5), None],
+        goals: [Some(3.0), Some(4.5), None],
     },
     Row {
         name: "gateway -> platform, session looked up",
-        goals: [Some(3.5), Some(6.0), None],
+        goals: [Some(4.5), Some(7.0), None],
     },
     Row {
         name: "registry GET one",
-        goals: [Some(1.6), Some(2.2), None],
+        goals: [Some(1.8), Some(2.8), None],
     },
     Row {
         name: "registry page of 20 of 10,000",
-        goals: [Some(5.0), Some(12.0), None],
+        goals: [Some(5.0), Some(9.0), None],
     },
     Row {
         name: "IAM get-session",
-        goals: [Some(2.0), Some(4.0), None],
+        goals: [Some(2.5), Some(4.0), None],
     },
 ];
 

@@ -11,9 +11,11 @@
 )]
 
 mod cookies;
+mod cursors;
 mod headers;
 mod paths;
 mod requests;
+mod services;
 mod tokens;
 mod webhooks;
 
@@ -27,7 +29,7 @@ struct Target {
 }
 
 /// All targets. `tests/fuzz/run` reads their names here.
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 7] = [
     Target {
         name: "paths",
         run: paths::run,
@@ -47,6 +49,11 @@ const TARGETS: [Target; 6] = [
         name: "tokens",
         run: tokens::run,
         seeds: || texts(tokens::SEEDS),
+    },
+    Target {
+        name: "cursors",
+        run: cursors::run,
+        seeds: cursors::seeds,
     },
     Target {
         name: "webhooks",
