@@ -103,17 +103,21 @@ fn create_entity(platform: &str, name: &str) -> Call {
     Call::post(path, &body).bearer(SERVICE_KEY)
 }
 
-/// Runs a job of the platform to its end.
-async fn provision(server: &Server, platform: &str) {
+/// Starts a job of the platform. Returns its path.
+async fn provision(server: &Server, platform: &str) -> String {
     let body = json!({ "platformId": platform, "planTier": "starter",
         "billingEmail": "ada@example.org" });
     let start = Call::post("/api/v1/provision/platform", &body).bearer(SERVICE_KEY);
     let started = server.send("provisioning", start).await.expect(202);
-    let path = format!("/api/v1/provision/jobs/{}?wait=5", started.text("jobId"));
+    format!("/api/v1/provision/jobs/{}", started.text("jobId"))
+}
+
+/// Waits until a job has this status.
+async fn until_status(server: &Server, job: &str, status: &str) {
     wait_for(async || {
-        let state = Call::get(&path).bearer(SERVICE_KEY);
+        let state = Call::get(job).bearer(SERVICE_KEY);
         let state = server.send("provisioning", state).await.expect(200);
-        state.text("status") == "COMPLETED"
+        state.text("status") == status
     })
     .await;
 }
@@ -140,7 +144,9 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
     let first = server.send("registry", created.clone()).await.expect(201);
     let again = server.send("registry", created).await.expect(201);
     assert_eq!(first.text("id"), again.text("id"));
-    provision(&server, &in_a).await;
+    // The job begins. It waits before it creates something whose name must be unique over all cells.
+    let job = provision(&server, &in_a).await;
+    until_status(&server, &job, "RUNNING").await;
     let email = json!({ "name": "Ada", "email": "ada@example.org", "password": "correct horse" });
     let sign_up = Call::post("/api/auth/sign-up/email", &email);
     let _ = server.send("iam", sign_up).await.expect(200);
@@ -172,5 +178,6 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
         .await
         .expect(201);
     assert!(count(&cells.b, "entities").await > 0);
+    until_status(&server, &job, "COMPLETED").await;
     assert!(server.terminate().await.success());
 }

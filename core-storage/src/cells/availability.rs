@@ -21,7 +21,7 @@ pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of questions in a row without a response after which a cell is away. One can be late because this process is busy.
 pub(super) const MAX_FAILURES: u32 = 2;
 
-/// Whether each cell can be reached.
+/// The state of each cell: reached or away.
 #[derive(Debug)]
 pub(super) struct Availability(Vec<watch::Sender<bool>>);
 
