@@ -82,14 +82,17 @@ async fn count(database: &TestDatabase, from: &str) -> i64 {
 
 /// Sends a call until it has this status.
 async fn send_until(server: &Server, service: &str, call: &Call, status: u16) {
-    wait_for(async || server.send(service, call.clone()).await.status == status).await;
+    wait_for(&format!("status {status}"), async || {
+        server.send(service, call.clone()).await.status == status
+    })
+    .await;
 }
 
 /// Waits until the condition holds.
-async fn wait_for(holds: impl AsyncFn() -> bool) {
+async fn wait_for(condition: &str, holds: impl AsyncFn() -> bool) {
     let began = Instant::now();
     while !holds().await {
-        assert!(began.elapsed() < MAX_WAIT, "the condition does not hold");
+        assert!(began.elapsed() < MAX_WAIT, "{condition}");
     }
 }
 
@@ -114,7 +117,7 @@ async fn provision(server: &Server, platform: &str) -> String {
 
 /// Waits until a job has this status.
 async fn until_status(server: &Server, job: &str, status: &str) {
-    wait_for(async || {
+    wait_for(status, async || {
         let state = Call::get(job).bearer(SERVICE_KEY);
         let state = server.send("provisioning", state).await.expect(200);
         state.text("status") == status
@@ -147,18 +150,21 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
     // The job begins. It waits before it creates something whose name must be unique over all cells.
     let job = provision(&server, &in_a).await;
     until_status(&server, &job, "RUNNING").await;
-    let email = json!({ "name": "Ada", "email": "ada@example.org", "password": "correct horse" });
-    let sign_up = Call::post("/api/auth/sign-up/email", &email);
-    let _ = server.send("iam", sign_up).await.expect(200);
+    let email = json!({ "email": "ada@example.org" });
+    let link = Call::post("/api/auth/sign-in/magic-link", &email);
+    let _ = server.send("iam", link).await.expect(200);
     let mails = data.join("outbox");
-    wait_for(async || {
+    wait_for("a mail is sent", async || {
         mails
             .read_dir()
             .is_ok_and(|mut mails| mails.next().is_some())
     })
     .await;
     let unsealed = format!("unsealed_audit_entries WHERE platform_id = '{in_a}'");
-    wait_for(async || count(&cells.a, &unsealed).await == 0).await;
+    wait_for("entries are sealed", async || {
+        count(&cells.a, &unsealed).await == 0
+    })
+    .await;
     assert!(server.terminate().await.success());
 
     // A server starts without the cell, and serves its platforms as soon as it can.
