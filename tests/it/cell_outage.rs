@@ -167,7 +167,7 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
     .await;
     assert!(server.terminate().await.success());
 
-    // A server starts without the cell, and serves its platforms as soon as it can.
+    // A server starts without the cell, and serves its platforms once it is back.
     let server = cells.start(&data).await;
     let _ = server
         .send("registry", get_platform(&in_a))

@@ -343,8 +343,12 @@ mod tests {
     /// The labels of the outcomes, in their order.
     const OUTCOMES: [&str; 3] = ["done", "timed-out", "released"];
 
-    /// A queue that always has one record. Claim, attempt and settlement take the given times.
+    /// A queue whose claims, attempts and settlements take the given times.
     struct ScriptedQueue {
+        claims: AtomicU32,
+        concurrency: u32,
+        /// Returns the number of records for a call of `claim`. Calls are counted from 0.
+        on_claim: fn(u32) -> usize,
         claim: Duration,
         attempt: Duration,
         settle: Duration,
@@ -357,6 +361,9 @@ mod tests {
     impl ScriptedQueue {
         fn new() -> Self {
             Self {
+                claims: AtomicU32::new(0),
+                concurrency: 1,
+                on_claim: |_| 1,
                 claim: Duration::ZERO,
                 attempt: Duration::ZERO,
                 settle: Duration::ZERO,
@@ -381,15 +388,16 @@ mod tests {
         }
 
         fn concurrency(&self) -> u32 {
-            1
+            self.concurrency
         }
 
         async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<()>> {
+            let records = (self.on_claim)(self.claims.fetch_add(1, Ordering::SeqCst));
             if !in_progress.is_empty() {
                 return Ok(Vec::new());
             }
             sleep(self.claim).await;
-            Ok(vec![()])
+            Ok(vec![(); records])
         }
 
         fn receiver((): &()) {}
@@ -587,77 +595,24 @@ mod tests {
         assert_eq!(outcomes, [Outcome::Done]);
     }
 
-    /// A queue with one record, whose attempt takes five seconds. Every claim but the first one panics for some calls.
-    struct PanickingQueue {
-        claims: AtomicU32,
-        settled: Arc<Mutex<Vec<Outcome>>>,
-    }
-
-    #[async_trait]
-    impl DueQueue for PanickingQueue {
-        type ClaimedRecord = ();
-        type Outcome = Outcome;
-        type Receiver = ();
-
-        const NAME: &'static str = "panicking";
-        const MAX_ATTEMPT_DURATION: Duration = Duration::from_secs(60);
-        const MAX_BATCH: usize = 8;
-
-        fn timeout(&self) -> Duration {
-            Self::MAX_ATTEMPT_DURATION
-        }
-
-        fn concurrency(&self) -> u32 {
-            2
-        }
-
-        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<()>> {
-            match self.claims.fetch_add(1, Ordering::SeqCst) {
-                0 => Ok(vec![()]),
-                call @ 1..=3 => panic!("claim {call} panics"),
-                _ => Ok(Vec::new()),
-            }
-        }
-
-        fn receiver((): &()) {}
-
-        async fn attempt(&self, (): &()) -> Outcome {
-            sleep(Duration::from_secs(5)).await;
-            Outcome::Done
-        }
-
-        fn timed_out_outcome(&self, (): &(), _: Duration) -> Outcome {
-            Outcome::TimedOut
-        }
-
-        fn released_outcome() -> Outcome {
-            Outcome::Released
-        }
-
-        const OUTCOMES: &'static [&'static str] = &OUTCOMES;
-
-        fn outcome_label(outcome: &Outcome) -> &'static str {
-            OUTCOMES[*outcome as usize]
-        }
-
-        async fn store_outcomes(&self, attempts: &[((), Outcome)]) -> Result<()> {
-            let outcomes = attempts.iter().map(|((), outcome)| *outcome);
-            self.settled.lock().unwrap().extend(outcomes);
-            Ok(())
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_panic_of_the_loop_does_not_end_the_queue_or_its_attempts() {
-        let queue = PanickingQueue {
-            claims: AtomicU32::new(0),
-            settled: Arc::default(),
+        let queue = ScriptedQueue {
+            attempt: Duration::from_secs(5),
+            concurrency: 2,
+            on_claim: |call| match call {
+                0 => 1,
+                1..=3 => panic!("claim {call} panics"),
+                _ => 0,
+            },
+            ..ScriptedQueue::new()
         };
         let (settled, metrics) = (Arc::clone(&queue.settled), Metrics::new());
         let task = start(queue, Arc::default(), &metrics);
         sleep(Duration::from_secs(10)).await;
-        assert_eq!(*settled.lock().unwrap(), [Outcome::Done]);
-        let counted = "core_background_task_panics_total{task=\"panicking\"} 3";
+        let outcomes: Vec<_> = settled.lock().unwrap().iter().map(|one| one.0).collect();
+        assert_eq!(outcomes, [Outcome::Done]);
+        let counted = "core_background_task_panics_total{task=\"scripted\"} 3";
         assert!(metrics.render().contains(counted), "{}", metrics.render());
         task.stop().await;
     }

@@ -147,13 +147,13 @@ mod tests {
         let failed = late.begin(Mode::Read).await;
         assert!(matches!(failed, Err(StoreError::Unavailable(_))));
         is_back.store(true, Ordering::Relaxed);
-        let unit = loop {
-            match late.begin(Mode::Read).await {
-                Ok(unit) => break unit,
-                Err(_) => tokio::task::yield_now().await,
+        for _ in 0..100 {
+            if let Ok(unit) = late.begin(Mode::Read).await {
+                return unit.rollback().await;
             }
-        };
-        unit.rollback().await;
+            tokio::task::yield_now().await;
+        }
+        panic!("the database was not opened");
     }
 
     #[tokio::test]

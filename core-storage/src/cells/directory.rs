@@ -189,33 +189,17 @@ impl Directory {
     pub(super) async fn read_many(
         &self,
         home: &mut dyn RowTx,
-        platforms: &[String],
-    ) -> Result<BTreeMap<String, usize>, StoreError> {
-        let (mut entries, mut unknown) = (BTreeMap::new(), Vec::new());
-        for platform in platforms {
-            match self.cached_cell(platform) {
-                Some(cell) => drop(entries.insert(platform.clone(), cell)),
-                None => unknown.push(Value::text(platform)),
-            }
-        }
-        if unknown.is_empty() {
-            return Ok(entries);
-        }
-        let select = Select::of(&tables::PLATFORMS);
-        let select = select.filter(Filter::In(tables::PLATFORMS.key(), unknown));
-        for row in copies(home, &select).await? {
+        platforms: Vec<Value>,
+    ) -> Result<Vec<(String, usize)>, StoreError> {
+        let entries = Select::of(&tables::PLATFORMS);
+        let entries = entries.filter(Filter::In(tables::PLATFORMS.key(), platforms));
+        let mut cells = Vec::new();
+        for row in copies(home, &entries).await? {
             if let [Value::Text(platform), Value::Text(cell), ..] = &row[..] {
-                entries.insert(platform.as_ref().to_owned(), self.index_of(cell)?);
+                cells.push((platform.as_ref().to_owned(), self.index_of(cell)?));
             }
         }
-        Ok(entries)
-    }
-
-    /// Remembers the cells of platforms, unless they are moving.
-    pub(super) fn remember_all(&self, entries: &BTreeMap<String, usize>) {
-        for (platform, cell) in entries {
-            self.remember(platform, *cell);
-        }
+        Ok(cells)
     }
 
     /// Returns the index of the cell with this name.

@@ -303,26 +303,49 @@ impl CellUnit {
     }
 
     async fn directory_entry(&mut self, platform: &str) -> Result<Option<usize>, StoreError> {
-        let cells = Arc::clone(&self.cells);
-        let directory = &cells.directory;
-        if let Some(cell) = directory.cached_cell(platform) {
+        if let Some(cell) = self.cells.directory.cached_cell(platform) {
             return Ok(Some(cell));
         }
+        let entries = self.directory_entries(&[platform.to_owned()]).await?;
+        Ok(entries.get(platform).copied())
+    }
+
+    /// Returns the entries of platforms in the directory. Those that are not remembered are read, with one query.
+    async fn directory_entries(
+        &mut self,
+        platforms: &[String],
+    ) -> Result<BTreeMap<String, usize>, StoreError> {
+        let cells = Arc::clone(&self.cells);
+        let directory = &cells.directory;
+        let (mut entries, mut unknown) = (BTreeMap::new(), Vec::new());
+        for platform in platforms {
+            match directory.cached_cell(platform) {
+                Some(cell) => drop(entries.insert(platform.clone(), cell)),
+                None => unknown.push(Value::text(platform)),
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(entries);
+        }
         // A unit that held a connection while it waits for another could block all others, so an open one is used.
-        let (cell, is_recent) = match &mut self.units[HOME] {
+        let (read, is_recent) = match &mut self.units[HOME] {
             Some(home) => {
                 let is_recent = !self.is_stale && home.opened_at.elapsed() < MAX_AGE;
-                (directory.read(home.tx.as_mut(), platform).await?, is_recent)
+                let read = directory.read_many(home.tx.as_mut(), unknown);
+                (read.await?, is_recent)
             }
             None => {
                 let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
-                (directory.read(home.as_mut(), platform).await?, true)
+                (directory.read_many(home.as_mut(), unknown).await?, true)
             }
         };
-        if let Some(cell) = cell.filter(|_| is_recent) {
-            directory.remember(platform, cell);
+        for (platform, cell) in read {
+            if is_recent {
+                directory.remember(&platform, cell);
+            }
+            entries.insert(platform, cell);
         }
-        Ok(cell)
+        Ok(entries)
     }
 
     /// Returns the cell of a platform. If it is new, assigns it to one: its first row need not be that of the platform itself.
@@ -501,32 +524,6 @@ impl CellUnit {
             });
         }
         Ok(cells)
-    }
-
-    /// Reads the entries of platforms in the directory.
-    async fn directory_entries(
-        &mut self,
-        platforms: &[String],
-    ) -> Result<BTreeMap<String, usize>, StoreError> {
-        let cells = Arc::clone(&self.cells);
-        // A unit that held a connection while it waits for another could block all others, so an open one is used.
-        match &mut self.units[HOME] {
-            Some(home) => {
-                let is_recent = !self.is_stale && home.opened_at.elapsed() < MAX_AGE;
-                let read = cells.directory.read_many(home.tx.as_mut(), platforms);
-                let entries = read.await?;
-                if is_recent {
-                    cells.directory.remember_all(&entries);
-                }
-                Ok(entries)
-            }
-            None => {
-                let mut home = cells.rows(HOME).begin(Mode::Auto).await?;
-                let entries = cells.directory.read_many(home.as_mut(), platforms).await?;
-                cells.directory.remember_all(&entries);
-                Ok(entries)
-            }
-        }
     }
 
     /// Returns the cells of rows that are not placed by their platform. If the filter names a platform nevertheless, they
