@@ -113,19 +113,19 @@ impl ColumnCodec<Timestamp> for Time {
     }
 }
 
-/// Encodes a [`TextValue`] as text: ids, validated text, enumerations.
+/// Encodes a [`TextValue`] as text: ids, validated text, enumerations. Ids that are generated are of type UUID.
 #[derive(Debug)]
 pub enum Text {}
 
 impl<T: TextValue> ColumnCodec<T> for Text {
-    const TYPE: Type = Type::Text;
+    const TYPE: Type = if T::IS_UUID { Type::Uuid } else { Type::Text };
 
     fn encode(field: &T) -> Value {
         Value::text(field.as_text())
     }
 
     fn decode(value: ValueRef<'_>) -> Result<T, DecodeError> {
-        T::from_text(text(value, Type::Text)?)
+        T::from_text(text(value, <Self as ColumnCodec<T>>::TYPE)?)
             .ok_or_else(|| DecodeError::Text(std::any::type_name::<T>()))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode, PoolState, StatementTime};
+use core_domain::port::{CellState, Direction, HostStatements, Mode, PoolState, StatementTime};
 
 use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
@@ -168,6 +168,10 @@ impl RowStore for FaultStore {
 
     fn pools(&self) -> Vec<PoolState> {
         self.inner.pools()
+    }
+
+    fn cells(&self) -> Vec<CellState> {
+        self.inner.cells()
     }
 
     fn has_one_writer(&self) -> bool {

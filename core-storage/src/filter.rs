@@ -313,7 +313,7 @@ impl Filter {
     pub fn check(&self, table: &Table) -> Result<(), StoreError> {
         let of_type = |column: &'static str, value: &Value| {
             let kind = table.column(column)?.kind;
-            if kind.accepts(value) {
+            if kind.compares_with(value) {
                 return Ok(());
             }
             Err(StoreError::backend(format!(

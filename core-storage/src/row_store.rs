@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, HostStatements, Mode, PoolState, StatementTime};
+use core_domain::port::{CellState, Direction, HostStatements, Mode, PoolState, StatementTime};
 
 use crate::filter::Filter;
 use crate::join::{self, Join, VisitJoined};
@@ -64,6 +64,11 @@ pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// Returns the current use of the engine's connections, for metrics. Must not wait. An engine without connections
     /// keeps the default implementation.
     fn pools(&self) -> Vec<PoolState> {
+        Vec::new()
+    }
+
+    /// Returns the state of each cell except home, see [`Store::cells`](core_domain::port::Store::cells). Default: no cells.
+    fn cells(&self) -> Vec<CellState> {
         Vec::new()
     }
 

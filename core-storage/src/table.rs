@@ -1,6 +1,6 @@
 //! The description of a table. SQL, in-memory indexes and checks are derived from it.
 
-use core_domain::kernel::StoreError;
+use core_domain::kernel::{StoreError, is_uuid};
 
 use crate::value::{ReadRow, Row, Value, ValueRef};
 
@@ -13,6 +13,8 @@ pub enum Type {
     Int,
     /// Text, sorted by its bytes.
     Text,
+    /// The text of a UUID in the form of [`is_uuid`]. Postgres stores its 16 bytes, which sort equally.
+    Uuid,
     /// JSON, stored as text. It is never used to filter or sort.
     Json,
 }
@@ -25,7 +27,18 @@ impl Type {
         match (self, value) {
             (_, Value::Null) | (Self::Bool, Value::Bool(_)) | (Self::Int, Value::Int(_)) => true,
             (Self::Text | Self::Json, Value::Text(text)) => !text.contains('\0'),
+            (Self::Uuid, Value::Text(text)) => is_uuid(text),
             _ => false,
+        }
+    }
+
+    /// Returns whether a filter can compare the column with the value. UUIDs are compared with any text, because ids of requests
+    /// can be any text.
+    #[must_use]
+    pub fn compares_with(self, value: &Value) -> bool {
+        match self {
+            Self::Uuid => Self::Text.accepts(value),
+            other => other.accepts(value),
         }
     }
 }
@@ -127,7 +140,7 @@ impl Index {
     }
 }
 
-/// A table. The first column is the key (text), the last is [`VERSION`] (integer).
+/// A table. The first column is the key (text or UUID), the last is [`VERSION`] (integer).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
     /// The name of the table.
@@ -168,6 +181,12 @@ impl Table {
     #[must_use]
     pub fn key(&self) -> &'static str {
         self.columns.first().map_or("", |column| column.name)
+    }
+
+    /// Returns whether a row can have this key.
+    #[must_use]
+    pub fn accepts_key(&self, key: &Value) -> bool {
+        self.kind_of(self.key()).accepts(key)
     }
 
     /// Returns the index of the column in a row.

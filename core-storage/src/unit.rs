@@ -13,8 +13,8 @@ use core_domain::kernel::{
     for_each_record,
 };
 use core_domain::port::{
-    Direction, FieldValue, HostStatements, Mode, PoolState, RecordGroup, Repositories, Repository,
-    Staged, StatementTime, Store, UnitOfWork, Within,
+    CellState, Direction, FieldValue, HostStatements, Mode, PoolState, RecordGroup, Repositories,
+    Repository, Staged, StatementTime, Store, UnitOfWork, Within,
 };
 
 use crate::back_off::BackOff;
@@ -130,6 +130,10 @@ impl Store for RecordStore {
 
     fn pools(&self) -> Vec<PoolState> {
         self.rows.pools()
+    }
+
+    fn cells(&self) -> Vec<CellState> {
+        self.rows.cells()
     }
 }
 

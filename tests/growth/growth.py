@@ -20,6 +20,8 @@ JOBS, DEAD_LETTERS, DELIVERIES, USAGE_EVENTS, SESSIONS = 90 * DAY, 180 * DAY, 30
 
 FUNCTIONS = """
 CREATE SCHEMA growth;
+-- The ids that are generated here are texts, and most columns of ids are UUIDs.
+CREATE CAST (text AS uuid) WITH INOUT AS IMPLICIT;
 -- A time-ordered UUID of this time, determined by the text.
 CREATE FUNCTION growth.id(at bigint, of text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT substr(t, 1, 8) || '-' || substr(t, 9, 4) || '-7' || substr(h, 1, 3) || '-8' || substr(h, 4, 3) || '-' || substr(h, 7, 12)

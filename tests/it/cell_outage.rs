@@ -80,6 +80,20 @@ async fn count(database: &TestDatabase, from: &str) -> i64 {
     client.query_one(&query, &[]).await.unwrap().get(0)
 }
 
+/// Waits until the metrics of a server say whether it reaches the cell `b`.
+async fn until_reached(server: &Server, is_reached: bool) {
+    let sample = format!(
+        "core_store_cell_reached{{cell=\"b\"}} {}",
+        u8::from(is_reached)
+    );
+    wait_for(&sample, async || {
+        let metrics = server.send("metrics", Call::get("/metrics"));
+        let metrics = metrics.await.expect(200);
+        String::from_utf8_lossy(&metrics.bytes).contains(&sample)
+    })
+    .await;
+}
+
 /// Sends a call until it has this status.
 async fn send_until(server: &Server, service: &str, call: &Call, status: u16) {
     wait_for(&format!("status {status}"), async || {
@@ -137,8 +151,10 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
         .await
         .expect(200);
 
+    until_reached(&server, true).await;
     cells.proxy.swallow();
     let _ = send_until(&server, "registry", &get_platform(&in_b), 503).await;
+    until_reached(&server, false).await;
     let _ = server
         .send("registry", get_platform(&in_a))
         .await
@@ -177,8 +193,10 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
         .send("registry", get_platform(&in_b))
         .await
         .expect(503);
+    until_reached(&server, false).await;
     cells.proxy.forward_again();
     let _ = send_until(&server, "registry", &get_platform(&in_b), 200).await;
+    until_reached(&server, true).await;
     let _ = server
         .send("registry", create_entity(&in_b, "second"))
         .await

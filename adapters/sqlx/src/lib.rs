@@ -103,11 +103,11 @@ pub async fn rows(
     config: SqlxConfig,
     extra: &[&'static Table],
 ) -> Result<Arc<dyn RowStore>, StoreError> {
-    schema::migrate(&config, extra).await?;
+    let texts = schema::migrate(&config, extra).await?;
     Ok(Arc::new(SqlxRows {
         shared: Arc::new(StoreInner::new(&config)),
         clock: config.clock,
-        texts: Arc::default(),
+        texts: Arc::new(texts),
     }))
 }
 

@@ -2,10 +2,10 @@
 
 use core_domain::kernel::StoreError;
 use core_storage::Table;
-use core_storage::sql::Dialect;
 use core_storage::sql::migration_plan::MigrationPlan;
 use core_storage::sql::migrations::{self, AppliedMigration};
 use core_storage::sql::postgres::{self, MigrationConnection, MigrationTarget, check_schema_name};
+use core_storage::sql::{Dialect, StatementCache};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row};
 
@@ -14,11 +14,11 @@ use crate::error::failure;
 use crate::lease::Lease;
 
 /// Runs the pending migrations, and creates the `extra` tables that are missing. If the configuration forbids it, checks
-/// that there are no pending migrations.
+/// that there are no pending migrations. Returns the cache of statements for the database.
 pub(crate) async fn migrate(
     config: &SqlxConfig,
     extra: &[&'static Table],
-) -> Result<(), StoreError> {
+) -> Result<StatementCache, StoreError> {
     let schema = config.schema.as_deref();
     schema.map_or(Ok(()), check_schema_name)?;
     let mut lease = Lease::acquire(&config.pool).await?;
@@ -36,16 +36,24 @@ pub(crate) async fn migrate(
         let done = read_applied(&mut migrating, schema).await?;
         migrations::ensure_done(&done, Dialect::Postgres).map_err(StoreError::backend)?;
     }
+    begin(&mut migrating, schema).await?;
+    let has_uuids = postgres::has_uuids(&mut migrating).await?;
+    migrating.run("COMMIT").await?;
     lease.in_transaction = false;
-    Ok(())
+    Ok(StatementCache::with_uuids(has_uuids))
+}
+
+/// Begins a transaction in the schema.
+async fn begin(connection: &mut Migrating<'_>, schema: Option<&str>) -> Result<(), StoreError> {
+    let set = schema.map_or_else(String::new, search_path);
+    connection.run(&format!("BEGIN; {set}")).await
 }
 
 async fn read_applied(
     connection: &mut Migrating<'_>,
     schema: Option<&str>,
 ) -> Result<Vec<AppliedMigration>, StoreError> {
-    let set = schema.map_or_else(String::new, search_path);
-    connection.run(&format!("BEGIN; {set}")).await?;
+    begin(connection, schema).await?;
     let done = postgres::read_applied(connection, false).await?;
     connection.run("COMMIT").await?;
     Ok(done)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{HostStatements, Mode};
 use core_storage::Visit;
-use core_storage::sql::postgres::{PostgresError, RunError, begin, now};
+use core_storage::sql::postgres::{PostgresError, RunError, UuidTexts, begin, now};
 use core_storage::sql::{Cost, Executor, Statement};
 use futures_util::TryStreamExt;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -177,11 +177,11 @@ async fn fetch(
 ) -> Result<(), RunError> {
     let arguments = arguments(statement).map_err(RunError::Visit)?;
     let query = sqlx::query_with(AssertSqlSafe(text), arguments);
-    let mut rows = query.fetch(connection);
+    let (mut rows, mut uuids) = (query.fetch(connection), UuidTexts::default());
     while let Some(row) = rows.try_next().await.map_err(run_error)? {
         *shown = true;
-        let (row, columns) = (&row, statement.columns);
-        visit(&Answer { row, columns }).map_err(RunError::Visit)?;
+        let row = Answer::new(&row, statement.columns, &mut uuids);
+        visit(&row.map_err(RunError::Visit)?).map_err(RunError::Visit)?;
     }
     Ok(())
 }

@@ -43,8 +43,8 @@ use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::metrics::{
-    Backlog, BillingMetrics, MeteredStore, SealerMetrics, SuiteMetrics, register_pools,
-    register_process, register_spans,
+    Backlog, BillingMetrics, MeteredStore, SealerMetrics, SuiteMetrics, register_cells,
+    register_pools, register_process, register_spans,
 };
 use crate::nodes::{Nodes, check_redis, start_receiver};
 use crate::open::OpenOptions;
@@ -102,6 +102,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), nodes.notices.clone()));
     let store = open_store(&builder, open_options, &after_commit, &metrics).await?;
     register_pools(&metrics, &store);
+    register_cells(&metrics, &store);
     register_process(&metrics);
     let sink: Option<Arc<dyn SpanSink>> = span_sink(&builder)?;
     register_spans(&metrics, sink.as_ref());

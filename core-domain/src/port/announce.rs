@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{HostStatements, Mode, PoolState, Repositories, Store, UnitOfWork};
+use super::{CellState, HostStatements, Mode, PoolState, Repositories, Store, UnitOfWork};
 use crate::access::RecordKey;
 use crate::kernel::{Effects, StoreError, Timestamp};
 
@@ -89,6 +89,10 @@ impl Store for AnnouncingStore {
 
     fn pools(&self) -> Vec<PoolState> {
         self.store.pools()
+    }
+
+    fn cells(&self) -> Vec<CellState> {
+        self.store.cells()
     }
 }
 

@@ -75,7 +75,7 @@ pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use span_sink::{AttributeValue, Span, SpanCounts, SpanKind, SpanSink};
 pub use statement_times::{SlowestStatements, StatementTime};
 pub use store::{
-    Direction, Env, FieldValue, HostStatements, Mode, Persisted, PoolState, RecordGroup,
+    CellState, Direction, Env, FieldValue, HostStatements, Mode, Persisted, PoolState, RecordGroup,
     Repositories, Repository, Staged, Store, UnitOfWork, Within, Work, transact, transact_if,
     transact_in,
 };

@@ -409,6 +409,21 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn pools(&self) -> Vec<PoolState> {
         Vec::new()
     }
+
+    /// Returns the state of each cell except home, for metrics. Must be fast and must not wait. A wrapper passes the call on.
+    /// Default: no cells.
+    fn cells(&self) -> Vec<CellState> {
+        Vec::new()
+    }
+}
+
+/// The state of a cell, which is a database for some of the platforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellState {
+    /// The name of the cell.
+    pub name: &'static str,
+    /// Whether the database of the cell responds.
+    pub is_reached: bool,
 }
 
 /// The current use of a pool of connections, or of another resource that units of work wait for.

@@ -13,6 +13,7 @@ mod memory_infrastructure;
 mod memory_logs;
 mod memory_site;
 mod memory_spans;
+mod named_id;
 pub mod payments_suite;
 mod seeds;
 
@@ -33,6 +34,7 @@ pub use memory_dns::MemoryDns;
 pub use memory_infrastructure::MemoryInfrastructure;
 pub use memory_site::MemorySite;
 pub use memory_spans::MemorySpans;
+pub use named_id::named_uuid;
 pub use seeds::{cases, seeds};
 
 pub use crate::access::RecordKey;

@@ -9,7 +9,7 @@ use core_domain::kernel::{
     UserId,
 };
 use core_domain::port::{HashForm, PasswordHasher, Store};
-use core_domain::testing::{MemoryBlobs, MemoryDns, MockPasswordHasher, SeededEntropy};
+use core_domain::testing::{MemoryBlobs, MemoryDns, MockPasswordHasher, SeededEntropy, named_uuid};
 use core_domain::use_case::provisioning::Kinds;
 use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -97,16 +97,45 @@ pub fn operator() -> Caller {
 pub fn member(user: &str, platform: &str, role: Role) -> Option<Caller> {
     Some(Caller::User {
         user_id: UserId::parse(user)?,
-        session_id: SessionId::parse(&format!("session-of-{user}")),
+        session_id: Some(session_of(user)),
         service: None,
         membership: Some(Membership {
-            organization_id: OrganizationId::parse(&format!("organization-of-{platform}"))?,
+            organization_id: organization_of(platform),
             platform_id: Some(PlatformId::parse(platform)?),
             permissions: role.permissions(),
             roles: role.into(),
             is_operator: false,
         }),
     })
+}
+
+/// Returns the session of the person that [`member`] returns for this user.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn session_of(user: &str) -> SessionId {
+    id_of(&format!("session-of-{user}"), SessionId::parse)
+}
+
+/// Returns the organization of the person that [`member`] returns for this platform.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn organization_of(platform: &str) -> OrganizationId {
+    id_of(
+        &format!("organization-of-{platform}"),
+        OrganizationId::parse,
+    )
+}
+
+#[expect(clippy::panic, reason = "every UUID is an id")]
+fn id_of<T>(name: &str, parse: fn(&str) -> Option<T>) -> T {
+    match parse(&named_uuid(name)) {
+        Some(id) => id,
+        None => panic!("{name} has no id"),
+    }
 }
 
 /// A response whose body has been read.

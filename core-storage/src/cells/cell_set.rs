@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use core_domain::kernel::Entropy;
-use core_domain::port::PoolState;
+use core_domain::port::{CellState, PoolState};
 use sha2::{Digest, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
@@ -20,6 +20,8 @@ pub(super) struct CellSet {
     pub(super) configs: Vec<CellConfig>,
     pub(super) directory: Directory,
     pub(super) availability: Availability,
+    /// The names of the cells, once they were asked for.
+    names: OnceLock<Vec<&'static str>>,
     /// The names of the pools of each cell, once they were asked for.
     pool_names: Vec<OnceLock<Vec<&'static str>>>,
     /// The random name of the installation, which is part of the names of prepared units.
@@ -43,6 +45,7 @@ impl CellSet {
         Self {
             directory: Directory::of(&configs),
             availability: Availability::of(configs.len()),
+            names: OnceLock::new(),
             pool_names: configs.iter().map(|_| OnceLock::new()).collect(),
             installation,
             entropy,
@@ -75,6 +78,18 @@ impl CellSet {
             all.extend(names.iter().zip(pools).map(named));
         }
         all
+    }
+
+    /// Returns the state of each cell except home.
+    pub(super) fn states(&self) -> Vec<CellState> {
+        let names = self.configs.iter().map(|cell| leaked(&cell.name));
+        let names = self.names.get_or_init(|| names.collect());
+        let others = names.iter().enumerate().skip(HOME + 1);
+        let state = |(cell, name): (usize, &&'static str)| CellState {
+            name,
+            is_reached: !self.availability.is_away(cell),
+        };
+        others.map(state).collect()
     }
 
     /// Returns the database of a cell.
@@ -113,8 +128,12 @@ impl CellSet {
 fn pool_names(cell: &CellConfig, pools: &[PoolState]) -> Vec<&'static str> {
     let name = |pool: &PoolState| match cell.name == HOME_NAME {
         true => pool.name,
-        // Labels of metrics live as long as the process.
-        false => &*format!("{}-{}", cell.name, pool.name).leak(),
+        false => leaked(&format!("{}-{}", cell.name, pool.name)),
     };
     pools.iter().map(name).collect()
+}
+
+/// Returns a label of metrics, which lives as long as the process.
+fn leaked(label: &str) -> &'static str {
+    label.to_owned().leak()
 }

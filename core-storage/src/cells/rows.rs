@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Entropy, StoreError};
-use core_domain::port::{Mode, PoolState};
+use core_domain::port::{CellState, Mode, PoolState};
 use tokio::time::sleep;
 
 use super::cell_set::CellSet;
@@ -159,6 +159,10 @@ impl RowStore for CellRows {
 
     fn pools(&self) -> Vec<PoolState> {
         self.cells.pools()
+    }
+
+    fn cells(&self) -> Vec<CellState> {
+        self.cells.states()
     }
 
     fn has_one_writer(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The table that the cases use, and helpers to access its rows.
+//! The tables that the cases use, and helpers to access its rows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -66,8 +66,23 @@ pub static ITEMS: Table = Table {
     archive: None,
 };
 
+/// A table whose ids are UUIDs.
+pub(super) static REFERENCES: Table = Table {
+    name: "conformance_references",
+    columns: &[
+        column("id", Type::Uuid, false),
+        column("parent", Type::Uuid, true),
+        column(VERSION, Type::Int, false),
+    ],
+    uniques: &[],
+    indexes: &[],
+    parent: Some("parent"),
+    append_only: false,
+    archive: None,
+};
+
 /// The tables that an engine under test needs in addition to those of the records.
-pub const TABLES: &[&Table] = &[&ITEMS];
+pub const TABLES: &[&Table] = &[&ITEMS, &REFERENCES];
 
 pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
 

@@ -20,6 +20,7 @@ mod rows;
 mod staging;
 mod trees;
 mod uniques;
+mod uuids;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -111,6 +112,10 @@ cases! {
     joins::each_row_is_returned_with_its_joined_rows,
     trees::walks_go_both_directions_in_order,
     trees::a_cycle_ends_the_walk,
+    uuids::ids_compare_with_any_text,
+    uuids::a_key_that_is_no_uuid_has_no_row,
+    uuids::a_text_that_is_no_uuid_is_refused_as_an_id,
+    uuids::rows_with_ids_are_changed_in_batches_and_walked,
 }
 
 /// Runs all cases, one after the other.

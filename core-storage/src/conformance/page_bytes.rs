@@ -9,6 +9,7 @@ use core_domain::kernel::{
 use core_domain::port::{Direction, Mode, Persisted, Repository, Store, UnitOfWork, Within};
 use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
 use core_domain::stacks::{SemVer, StackVersion, StackVersionQuery, VersionStatus};
+use core_domain::testing::named_uuid;
 use serde_json::json;
 
 use super::records::{entity, ok, open, some};
@@ -39,14 +40,14 @@ fn text(bytes: usize) -> JsonText {
 }
 
 fn template() -> TemplateId {
-    some(TemplateId::parse("page-bytes"))
+    some(TemplateId::parse(&named_uuid("page-bytes")))
 }
 
 /// Returns the n-th version. Versions are listed from the highest to the lowest.
 fn version(n: usize, bytes: usize) -> StackVersion {
     let number = format!("1.0.{}", 1_000 - n);
     StackVersion {
-        id: some(VersionId::parse(&format!("page-bytes-{n}"))),
+        id: some(VersionId::parse(&named_uuid(&format!("page-bytes-{n}")))),
         template_id: template(),
         version: some(SemVer::parse(&number).ok()),
         digest: String::new(),
@@ -62,9 +63,12 @@ fn version(n: usize, bytes: usize) -> StackVersion {
 fn entry(n: usize, bytes: usize) -> AuditEntry {
     let age = i64::try_from(n).unwrap_or(0);
     AuditEntry {
-        id: some(AuditId::parse(&format!("page-bytes-{:04}", 9_999 - age))),
+        id: some(AuditId::parse(&named_uuid(&format!(
+            "page-bytes-{:04}",
+            9_999 - age
+        )))),
         stream: AuditStream::Changes,
-        platform_id: PlatformId::parse("page-bytes"),
+        platform_id: PlatformId::parse(&named_uuid("page-bytes")),
         actor_id: "ada".to_owned(),
         actor_type: "user".to_owned(),
         action: "thing.made".to_owned(),
@@ -121,7 +125,7 @@ async fn large_audit_entries_are_listed_on_more_pages(store: &Arc<dyn Store>) {
     ok(entries(unit.as_mut()).promote(&promoted)).await;
     ok(unit.commit()).await;
     let query = AuditQuery {
-        platform_id: PlatformId::parse("page-bytes"),
+        platform_id: PlatformId::parse(&named_uuid("page-bytes")),
         ..AuditQuery::default()
     };
     let bytes = |entry: &AuditEntry| entry.metadata.as_str().len();
@@ -183,7 +187,7 @@ async fn a_large_tree_is_returned_partially(store: &Arc<dyn Store>) {
     assert!(none.items.is_empty() && !none.has_more);
     unit.rollback().await;
     let mut unit = open(store, Mode::Write).await;
-    let platform = some(PlatformId::parse(root));
+    let platform = some(PlatformId::parse(&named_uuid(root)));
     let entities = unit.repositories(RecordKey::for_tests()).entities();
     ok(entities.remove_of_platform(&platform)).await;
     ok(unit.commit()).await;

@@ -11,6 +11,7 @@ use core_domain::port::{Direction, Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::registry::{Entity, EntityFilter, EntityQuery, EntityStatus, EntityType};
 use core_domain::stacks::StackTemplateQuery::{All, Named};
 use core_domain::stacks::{StackTemplate, TemplateName, TemplateStatus};
+use core_domain::testing::named_uuid;
 
 const EVERYWHERE: Within<'static> = Within::Installation;
 
@@ -27,7 +28,9 @@ fn name(n: usize) -> TemplateName {
 
 fn template(n: usize) -> StackTemplate {
     StackTemplate {
-        id: some(TemplateId::parse(&format!("conformance-{n:02}"))),
+        id: some(TemplateId::parse(&named_uuid(&format!(
+            "conformance-{n:02}"
+        )))),
         name: name(n),
         display_name: some(Line::parse("Template").ok()),
         description: some(Line::parse("What it is for").ok()),
@@ -50,7 +53,7 @@ fn entities(unit: &mut dyn UnitOfWork) -> &mut dyn Repository<Entity> {
 }
 
 fn platform(id: &str) -> PlatformId {
-    some(PlatformId::parse(id))
+    some(PlatformId::parse(&named_uuid(id)))
 }
 
 pub(super) fn entity(id: &str, platform_id: &str, parent: Option<&str>) -> Entity {
@@ -216,7 +219,8 @@ async fn records_of_another_platform_do_not_exist(store: &Arc<dyn Store>) {
     assert_eq!(ok(all.get(own, "other-root")).await, None);
     assert_eq!(ok(all.count(own, &listed)).await, 2);
     assert_eq!(ok(all.count(EVERYWHERE, &listed)).await, 4);
-    let of_own = |found: &[Stored<Entity>]| found.iter().all(|e| e.platform_id.as_str() == "own");
+    let is_own = |entity: &Stored<Entity>| entity.platform_id == platform("own");
+    let of_own = |found: &[Stored<Entity>]| found.iter().all(is_own);
     let page = ok(all.page(own, &listed, &PageQuery::first(10))).await;
     assert!(page.total == 2 && page.items.len() == 2 && of_own(&page.items));
     let list = ok(all.list(own, &listed, 10)).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_domain::shared::{AuditArchive, AuditSeal};
+use core_domain::testing::named_uuid;
 
 use super::fixture::{ITEMS, add, item, of, open, read, with, write};
 use crate::filter::Filter;
@@ -72,7 +73,7 @@ pub(super) async fn an_append_only_row_cannot_be_changed_or_deleted(store: Arc<d
 pub(super) async fn only_archived_rows_of_an_append_only_table_can_be_removed(
     store: Arc<dyn RowStore>,
 ) {
-    let key = |n: u32| Value::text(&format!("0000-archived-{n}"));
+    let key = |n: u32| Value::text(&named_uuid(&format!("0-archived-{n}")));
     let archive = Row::from([
         Value::text("1969-12"),
         key(2),

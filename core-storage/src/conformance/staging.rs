@@ -8,6 +8,7 @@ use core_domain::kernel::{
 };
 use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::shared::{AuditEntry, AuditOrder, AuditQuery, AuditStream};
+use core_domain::testing::named_uuid;
 use serde_json::json;
 
 use super::records::{ok, open, some};
@@ -15,7 +16,7 @@ use super::records::{ok, open, some};
 const EVERYWHERE: Within<'static> = Within::Installation;
 
 fn id(n: i64) -> String {
-    format!("staging-{n}")
+    named_uuid(&format!("staging-{n}"))
 }
 
 /// Returns the n-th entry. Two entries each have the same time.
@@ -23,7 +24,7 @@ fn entry(n: i64) -> AuditEntry {
     AuditEntry {
         id: some(AuditId::parse(&id(n))),
         stream: AuditStream::Changes,
-        platform_id: PlatformId::parse("staging"),
+        platform_id: PlatformId::parse(&named_uuid("staging")),
         actor_id: "ada".to_owned(),
         actor_type: "user".to_owned(),
         action: "thing.made".to_owned(),
@@ -38,7 +39,7 @@ fn entry(n: i64) -> AuditEntry {
 
 fn all() -> AuditQuery {
     AuditQuery {
-        platform_id: PlatformId::parse("staging"),
+        platform_id: PlatformId::parse(&named_uuid("staging")),
         ..AuditQuery::default()
     }
 }
@@ -124,7 +125,7 @@ async fn reads_return_staged_and_promoted_records(store: &Arc<dyn Store>) {
         let list = ok(entries.list(EVERYWHERE, &oldest_first, 3)).await;
         let list: Vec<&str> = list.iter().map(|entry| entry.id.as_str()).collect();
         assert_eq!(list, [id(1), id(2), id(3)]);
-        let many = ok(entries.get_many(EVERYWHERE, &["staging-5", "staging-2", "no"])).await;
+        let many = ok(entries.get_many(EVERYWHERE, &[&id(5), &id(2), "no"])).await;
         assert_eq!(many.len(), 2);
         assert_eq!(ok(entries.count(EVERYWHERE, &all())).await, 7);
     }
@@ -140,7 +141,7 @@ async fn a_known_total_counts_only_promoted_records(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let more = entries(unit.as_mut());
     ok(more.append_many(vec![entry(7), entry(8)])).await;
-    let among = ok(more.staged_keys(&["staging-7", "staging-6", "no"])).await;
+    let among = ok(more.staged_keys(&[&id(7), &id(6), "no"])).await;
     assert_eq!(among.into_iter().collect::<Vec<_>>(), [id(7)]);
     assert_eq!(ok(more.list_staged(9)).await.len(), 2);
     ok(unit.commit()).await;

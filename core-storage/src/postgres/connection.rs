@@ -23,7 +23,7 @@ use super::position::Position;
 use super::tls::Tls;
 use super::values::{Parameter, ResultRow, type_of};
 use crate::sql::Statement;
-use crate::sql::postgres::RunError;
+use crate::sql::postgres::{RunError, UuidTexts};
 use crate::value::Visit;
 
 /// The maximum number of prepared statements. It exceeds the number of different statements in the program. A
@@ -203,11 +203,11 @@ async fn fetch(
         let binds = statement.binds.iter().map(Parameter);
         client.query_raw(&known, binds).await?
     };
-    let mut rows = pin!(rows);
+    let (mut rows, mut uuids) = (pin!(rows), UuidTexts::default());
     while let Some(row) = rows.try_next().await? {
         *has_rows = true;
-        let (row, columns) = (&row, statement.columns);
-        visit(&ResultRow { row, columns }).map_err(RunError::Visit)?;
+        let row = ResultRow::new(&row, statement.columns, &mut uuids);
+        visit(&row.map_err(RunError::Visit)?).map_err(RunError::Visit)?;
     }
     Ok(())
 }

@@ -124,13 +124,14 @@ async fn read_only_rows(
     config: PostgresConfig,
 ) -> Result<Arc<dyn RowStore>, StoreError> {
     schema::ensure_settings(&pool).await?;
-    schema::ensure_migrated(&session_pool(&pool, &config)?).await?;
+    let sessions = session_pool(&pool, &config)?;
+    schema::ensure_migrated(&sessions).await?;
     Ok(Arc::new(PostgresRows {
         pool,
         prepared: Pool::for_prepared_units(&config)?,
         replica: None,
         clock: config.clock,
-        texts: Arc::default(),
+        texts: schema::statements(&sessions).await?,
         is_read_only: true,
     }))
 }
@@ -145,7 +146,8 @@ pub async fn rows(
 ) -> Result<Arc<dyn RowStore>, StoreError> {
     let pool = Pool::new(&config)?;
     schema::ensure_settings(&pool).await?;
-    schema::migrate(&session_pool(&pool, &config)?, &config, extra).await?;
+    let sessions = session_pool(&pool, &config)?;
+    schema::migrate(&sessions, &config, extra).await?;
     let replica = config.replica.as_ref();
     let replica = replica.map(|replica| Replica::start(&pool, replica, &config));
     Ok(Arc::new(PostgresRows {
@@ -153,7 +155,7 @@ pub async fn rows(
         prepared: Pool::for_prepared_units(&config)?,
         replica: replica.transpose()?,
         clock: config.clock,
-        texts: Arc::default(),
+        texts: schema::statements(&sessions).await?,
         is_read_only: false,
     }))
 }

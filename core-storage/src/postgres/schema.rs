@@ -8,10 +8,10 @@ use super::config::PostgresConfig;
 use super::connection::Connection;
 use super::error::PoolerError;
 use super::pool::{Pool, Work};
-use crate::sql::Dialect;
 use crate::sql::migration_plan::{MigrationPlan, TableSize};
 use crate::sql::migrations::{self, AppliedMigration};
 use crate::sql::postgres::{self, MigrationConnection, MigrationTarget, RunError};
+use crate::sql::{Dialect, StatementCache};
 use crate::table::Table;
 
 /// Runs the pending migrations, and creates the `extra` tables that are missing. If the configuration forbids it, checks
@@ -48,6 +48,13 @@ pub(super) async fn migrate(
 pub(super) async fn ensure_migrated(pool: &Arc<Pool>) -> Result<(), StoreError> {
     let done = applied_migrations(pool).await?;
     migrations::ensure_done(&done, Dialect::Postgres).map_err(StoreError::backend)
+}
+
+/// Returns the cache of statements for the database, which has all migrations. The pool must not be pooled.
+pub(super) async fn statements(pool: &Arc<Pool>) -> Result<Arc<StatementCache>, StoreError> {
+    let mut lease = pool.acquire().await?;
+    let has_uuids = postgres::has_uuids(lease.connection()?).await?;
+    Ok(Arc::new(StatementCache::with_uuids(has_uuids)))
 }
 
 /// Returns the migrations that have run.

@@ -1,7 +1,5 @@
 //! Statements for many rows, on databases with arrays. Each column is one array.
 
-use super::dialect::Dialect;
-use super::statement::Bind;
 use super::text::StatementWriter;
 use crate::row_store::Replacement;
 use crate::table::{Table, Type, VERSION};
@@ -53,7 +51,7 @@ pub(super) fn lock<'q>(w: &mut StatementWriter<'q>, table: &Table, key: &'q Valu
     w.sql("UPDATE ").name(table.name).sql(" SET ");
     w.name(VERSION).sql(" = ").name(VERSION).sql(" WHERE ");
     w.name(table.key()).sql(" = ");
-    w.value(Type::Text, key.as_ref());
+    w.value(table.kind_of(table.key()), key.as_ref());
     w.sql(" RETURNING ").columns(table, "");
 }
 
@@ -75,7 +73,8 @@ pub(super) fn replace_rows<'q>(
         w.name(column.name).sql(" = n.").name(column.name);
     });
     w.sql(" FROM unnest(");
-    array(w, Type::Text, rows.iter().map(|row| &row.old), 0);
+    let key = table.kind_of(table.key());
+    array(w, key, rows.iter().map(|row| &row.old), 0);
     w.sql(", ");
     array(w, Type::Int, rows.iter().map(|row| &row.old), version);
     for (at, column) in changed() {
@@ -105,6 +104,5 @@ fn array<'q>(
     at: usize,
 ) {
     let value = |row: &'q Row| row.get(at).map_or(ValueRef::Null, Value::as_ref);
-    w.bind(Bind::Array(kind, rows.into_iter().map(value).collect()));
-    w.sql(Dialect::array_cast(kind));
+    w.cast_array(kind, rows.into_iter().map(value).collect());
 }

@@ -1,8 +1,12 @@
 //! Conditions of a WHERE clause, and the ORDER BY clause.
 
+use std::borrow::Cow;
+
+use core_domain::kernel::is_uuid;
+
 use super::dialect::Dialect;
-use super::statement::Bind;
 use super::text::StatementWriter;
+use super::uuid_order::first_uuid_from;
 use crate::filter::{Filter, Op, prefix_end};
 use crate::query::Order;
 use crate::table::{IndexPredicate, Table, Type};
@@ -39,13 +43,12 @@ pub(super) fn filter<'q>(
             w.name(column).sql(" IS NOT NULL");
         }
         Filter::Prefix(column, prefix) => {
-            w.sql("(").name(column).sql(" >= ");
-            w.value(Type::Text, ValueRef::Text(prefix));
+            let kind = table.kind_of(column);
+            w.sql("(");
+            compare_text(w, column, kind, Op::Ge, Cow::Borrowed(prefix));
             if let Some(end) = prefix_end(prefix) {
-                w.sql(" AND ")
-                    .name(column)
-                    .sql(" < ")
-                    .bind(Bind::Generated(end));
+                w.sql(" AND ");
+                compare_text(w, column, kind, Op::Lt, Cow::Owned(end));
             }
             w.sql(")");
         }
@@ -59,10 +62,44 @@ fn compare<'q>(
     op: Op,
     value: &'q Value,
 ) {
-    w.name(column).sql(operator(op));
-    match literal(table, column, op, value) {
-        Some(literal) => w.literal(literal),
-        None => w.value(table.kind_of(column), value.as_ref()),
+    let kind = table.kind_of(column);
+    match (literal(table, column, op, value), value) {
+        (Some(literal), _) => {
+            w.name(column).sql(operator(op)).literal(literal);
+        }
+        (None, Value::Text(text)) => compare_text(w, column, kind, op, Cow::Borrowed(text)),
+        (None, _) => {
+            w.name(column).sql(operator(op)).value(kind, value.as_ref());
+        }
+    }
+}
+
+/// Writes a comparison with a text, which may be any text also if the column stores UUIDs.
+fn compare_text<'q>(
+    w: &mut StatementWriter<'q>,
+    column: &'static str,
+    kind: Type,
+    op: Op,
+    text: Cow<'q, str>,
+) {
+    if w.stored_type(kind) != Type::Uuid || is_uuid(&text) {
+        w.name(column).sql(operator(op));
+        match text {
+            Cow::Borrowed(text) => w.value(kind, ValueRef::Text(text)),
+            Cow::Owned(text) => w.generated(kind, text),
+        };
+        return;
+    }
+    let (op, from) = match op {
+        Op::Eq | Op::Ne => (op, None),
+        // No UUID equals the text.
+        Op::Lt | Op::Le => (Op::Lt, first_uuid_from(&text)),
+        Op::Gt | Op::Ge => (Op::Ge, first_uuid_from(&text)),
+    };
+    match (op, from) {
+        (_, Some(from)) => w.name(column).sql(operator(op)).generated(kind, from),
+        (Op::Ne | Op::Lt, None) => w.name(column).sql(" IS NOT NULL"),
+        (_, None) => w.sql("FALSE"),
     };
 }
 
@@ -105,13 +142,15 @@ fn one_of<'q>(
         return;
     }
     let kind = table.kind_of(column);
-    let values = values.iter().map(Value::as_ref);
     if dialect.has_arrays() {
-        w.sql(" = ANY(")
-            .bind(Bind::Array(kind, values.collect()))
-            .sql(")");
+        // No stored UUID equals another text.
+        let can_equal = |value: &&Value| w.stored_type(kind) != Type::Uuid || kind.accepts(value);
+        let values = values.iter().filter(can_equal).map(Value::as_ref);
+        let values = values.collect();
+        w.sql(" = ANY(").array(kind, values).sql(")");
         return;
     }
+    let values = values.iter().map(Value::as_ref);
     w.sql(" IN (");
     w.join_parts(pad_to_power_of_two(values.collect()), ", ", |w, value| {
         w.value(kind, value);

@@ -57,7 +57,8 @@ pub fn guards_of(table: &Table, dialect: Dialect) -> Vec<ProtectionTrigger> {
                 || raise(&why),
                 |archive| {
                     let kept = first_kept_key(archive);
-                    let unless = format!(" WHEN OLD.{key} >= {kept}{}", and_is_served(table));
+                    let served = and_is_served(table, dialect);
+                    let unless = format!(" WHEN OLD.{key} >= {kept}{served}");
                     format!("{unless}{}", raise(&format!("{why}{UNTIL_ARCHIVED}")))
                 },
             );
@@ -85,7 +86,7 @@ fn first_kept_key(archive: ArchiveBound) -> String {
 
 /// Returns a condition that adds to another one that no other cell serves the platform of the old row. Returns an empty text
 /// if rows belong to no platform.
-fn and_is_served(table: &Table) -> String {
+fn and_is_served(table: &Table, dialect: Dialect) -> String {
     let has = |column| table.column(column).is_ok();
     let hidden = quote_ident(PLATFORM);
     let is_of_row = match (has("chain"), has(PLATFORM)) {
@@ -93,11 +94,19 @@ fn and_is_served(table: &Table) -> String {
             "{} || {hidden} = OLD.\"chain\"",
             text_literal(PLATFORM_CHAIN)
         ),
-        (false, true) => format!("{hidden} = OLD.{hidden}"),
+        (false, true) => format!("{hidden} = OLD.{hidden}{}", as_text(dialect)),
         (false, false) => return String::new(),
     };
     let from = quote_ident(HIDDEN.name);
     format!(" AND NOT EXISTS (SELECT 1 FROM {from} WHERE {is_of_row})")
+}
+
+/// Returns the cast of a column to text, which the database may store as a UUID.
+const fn as_text(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "",
+        Dialect::Postgres => "::text COLLATE \"C\"",
+    }
 }
 
 /// The start of the name of a platform's chain, see [`AuditChain`](core_domain::shared::AuditChain).
@@ -137,7 +146,10 @@ fn refuse_statement(table: &Table, events: &str) -> ProtectionTrigger {
 /// read another table, so the function checks it.
 fn refuse_unarchived_rows(table: &Table, archive: ArchiveBound) -> ProtectionTrigger {
     let (key, bound) = (quote_ident(table.key()), first_kept_key(archive));
-    let served = and_is_served(table);
+    let (text, served) = (
+        as_text(Dialect::Postgres),
+        and_is_served(table, Dialect::Postgres),
+    );
     let function = quote_ident(&format!("{}_refuse_delete", table.name));
     let action = format!(" FOR EACH ROW EXECUTE FUNCTION {function}();\n");
     let trigger = trigger(
@@ -150,7 +162,7 @@ fn refuse_unarchived_rows(table: &Table, archive: ArchiveBound) -> ProtectionTri
     ProtectionTrigger {
         create: format!(
             "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-             IF OLD.{key} >= {bound}{served} THEN RAISE EXCEPTION \
+             IF OLD.{key}{text} >= {bound}{served} THEN RAISE EXCEPTION \
              'rows of % are never changed or deleted{UNTIL_ARCHIVED}', TG_TABLE_NAME; END IF; RETURN OLD; END $$;\n{}",
             trigger.create
         ),
@@ -189,6 +201,14 @@ pub fn create_table(table: &Table, name: &str, dialect: Dialect, if_missing: boo
         quote_ident(name),
         columns.join(",\n")
     )
+}
+
+/// Returns statements for a database of an early server, which stores UUIDs as text.
+#[cfg(feature = "postgres-sql")]
+pub(crate) fn with_text_ids(statements: &str) -> String {
+    let text = Dialect::Postgres.type_name(Type::Text);
+    let uuid = format!("\" {}", Dialect::Postgres.type_name(Type::Uuid));
+    statements.replace(&uuid, &format!("\" {text}"))
 }
 
 /// Returns the definition of a column: its name, type and nullability.

@@ -22,8 +22,9 @@ impl Dialect {
             (Type::Bool, Self::Postgres) => "BOOLEAN",
             (Type::Int, Self::Postgres) => "BIGINT",
             (Type::Text | Type::Json, Self::Postgres) => "TEXT COLLATE \"C\"",
+            (Type::Uuid, Self::Postgres) => "UUID",
             (Type::Bool | Type::Int, Self::Sqlite) => "INTEGER",
-            (Type::Text | Type::Json, Self::Sqlite) => "TEXT",
+            (Type::Text | Type::Uuid | Type::Json, Self::Sqlite) => "TEXT",
         }
     }
 
@@ -46,6 +47,7 @@ impl Dialect {
             Type::Bool => "::BOOLEAN[]",
             Type::Int => "::BIGINT[]",
             Type::Text | Type::Json => "::TEXT[]",
+            Type::Uuid => "::UUID[]",
         }
     }
 

@@ -12,7 +12,7 @@ use crate::value::ValueRef;
 #[must_use]
 pub fn with_literals(select: &Select, dialect: Dialect) -> String {
     let order = select.full_order();
-    let texts = StatementCache::default();
+    let texts = StatementCache::with_uuids(dialect == Dialect::Postgres);
     let (text, binds) = texts.of(|w| render::select(w, dialect, select, &order, false));
     let mut text = text.to_string();
     // From the last one to the first, because `$1` is a prefix of `$10`.
@@ -25,7 +25,7 @@ pub fn with_literals(select: &Select, dialect: Dialect) -> String {
 fn literal(bind: &Bind<'_>, dialect: Dialect) -> String {
     match bind {
         Bind::One(_, value) => of_value(*value, dialect),
-        Bind::Generated(text) => text_literal(text),
+        Bind::Generated(_, text) => text_literal(text),
         Bind::Array(of, values) => {
             let values: Vec<String> = values.iter().map(|v| of_value(*v, dialect)).collect();
             format!("ARRAY[{}]{}", values.join(", "), Dialect::array_cast(*of))

@@ -59,7 +59,9 @@ impl MigrationPlan {
         &'p self,
         migration: &PendingMigration,
     ) -> impl Iterator<Item = &'p TableSize> + use<'p> {
-        let names: BTreeSet<String> = migration.statements().filter_map(|s| table(&s)).collect();
+        let runs = !migration.is_for_new_databases;
+        let statements = migration.statements().filter(|_| runs);
+        let names: BTreeSet<String> = statements.filter_map(|s| table(&s)).collect();
         let sizes = self.tables.iter();
         sizes.filter(move |size| names.contains(&size.table))
     }

@@ -9,6 +9,7 @@
 //! -- release 0.3.0
 //! -- unused since 0.2.0: entities.seats
 //! -- outside a transaction
+//! -- only in a new database
 //! ```
 //!
 //! - `release`: the release that brings the migration. The files without this line belong to the first release.
@@ -17,6 +18,8 @@
 //!   [`MigrationError::SkipsRelease`].
 //! - `outside a transaction`: only on Postgres. Each statement creates or drops an index `CONCURRENTLY`, so that servers
 //!   go on writing. A build that was interrupted is repeated.
+//! - `only in a new database`: only on Postgres. A database that exists keeps what the migration would change, which servers
+//!   can use as well.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,6 +53,7 @@ impl Migration {
             release: Release::FIRST,
             requires: None,
             runs_outside: false,
+            is_for_new_databases: false,
             checksum: checksum(text),
             text,
         };
@@ -128,6 +132,8 @@ pub struct PendingMigration {
     pub requires: Option<Release>,
     /// `true` if the statements run outside a transaction. Always `false` on SQLite.
     pub runs_outside: bool,
+    /// `true` if the migration is only recorded, and does not run, in a database that exists. Always `false` on SQLite.
+    pub is_for_new_databases: bool,
     /// The checksum to record: the SHA-256 of the text, in hex.
     pub checksum: String,
     /// The statements of the migration.
@@ -145,6 +151,8 @@ impl PendingMigration {
             self.requires = self.requires.max(Release::parse(since));
         } else if line == "outside a transaction" {
             self.runs_outside = true;
+        } else if line == "only in a new database" {
+            self.is_for_new_databases = true;
         }
     }
 

@@ -40,6 +40,7 @@ mod render;
 mod statement;
 mod text;
 mod tx;
+mod uuid_order;
 mod write;
 
 pub use dialect::Dialect;

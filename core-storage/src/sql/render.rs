@@ -4,7 +4,6 @@ use core_domain::port::Direction;
 
 use super::conditions::{after, filter, order_by};
 use super::dialect::Dialect;
-use super::statement::Bind;
 use super::text::StatementWriter;
 use crate::filter::Filter;
 use crate::query::{Order, Select};
@@ -262,14 +261,14 @@ pub(super) fn walk<'q>(
     matching: &'q Filter,
 ) {
     let (name, id, parent) = (table.name, table.key(), table.parent.unwrap_or_default());
-    let start = || Bind::One(Type::Text, ValueRef::Text(key));
+    let (kind, start) = (table.kind_of(id), ValueRef::Text(key));
     w.sql("WITH RECURSIVE w (id, parent, depth) AS (SELECT ")
         .name(id);
     w.sql(", ")
         .name(parent)
         .sql(", CAST(0 AS BIGINT) FROM ")
         .name(name);
-    w.sql(" WHERE ").name(id).sql(" = ").bind(start());
+    w.sql(" WHERE ").name(id).sql(" = ").value(kind, start);
     w.sql(" UNION ALL SELECT n.")
         .name(id)
         .sql(", n.")
@@ -281,7 +280,7 @@ pub(super) fn walk<'q>(
         Direction::Ancestors => w.name(id).sql(" = w.parent"),
         Direction::Descendants => w.name(parent).sql(" = w.id"),
     };
-    w.sql(" WHERE n.").name(id).sql(" <> ").bind(start());
+    w.sql(" WHERE n.").name(id).sql(" <> ").value(kind, start);
     w.sql(" AND w.depth < ")
         .value(Type::Int, ValueRef::Int(i64::from(depth)));
     w.sql(") SELECT ")

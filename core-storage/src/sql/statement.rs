@@ -12,8 +12,8 @@ use crate::value::ValueRef;
 pub enum Bind<'q> {
     /// A value and the type of its column, which some databases need for a NULL.
     One(Type, ValueRef<'q>),
-    /// A text that was generated with the statement.
-    Generated(String),
+    /// A text that was generated with the statement, and its type.
+    Generated(Type, String),
     /// An array of values of one type. Only used in the Postgres dialect.
     Array(Type, Vec<ValueRef<'q>>),
 }
@@ -22,7 +22,7 @@ impl fmt::Debug for Bind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(kind, _) => write!(f, "One({kind:?}, _)"),
-            Self::Generated(_) => f.write_str("Made(_)"),
+            Self::Generated(kind, _) => write!(f, "Generated({kind:?}, _)"),
             Self::Array(kind, values) => write!(f, "Array({kind:?}, {} values)", values.len()),
         }
     }

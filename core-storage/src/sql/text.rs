@@ -7,6 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::ddl::{quote_ident, text_literal};
+use super::dialect::Dialect;
 use super::statement::Bind;
 use crate::table::{Table, Type};
 use crate::value::ValueRef;
@@ -27,11 +28,13 @@ pub(super) struct StatementWriter<'q> {
     tokens: Vec<usize>,
     text: Option<String>,
     binds: Vec<Bind<'q>>,
+    has_uuids: bool,
 }
 
 impl<'q> StatementWriter<'q> {
-    fn new(text: Option<String>) -> Self {
+    fn new(text: Option<String>, has_uuids: bool) -> Self {
         Self {
+            has_uuids,
             tokens: Vec::with_capacity(96),
             text,
             binds: Vec::with_capacity(12),
@@ -94,8 +97,16 @@ impl<'q> StatementWriter<'q> {
         self
     }
 
+    /// Returns the type in the database of a column with the described type.
+    pub(super) const fn stored_type(&self, described: Type) -> Type {
+        match described {
+            Type::Uuid if !self.has_uuids => Type::Text,
+            other => other,
+        }
+    }
+
     /// Writes a placeholder and binds its parameter.
-    pub(super) fn bind(&mut self, bind: Bind<'q>) -> &mut Self {
+    fn bind(&mut self, bind: Bind<'q>) -> &mut Self {
         self.tokens.push(TokenKind::Bind as usize);
         self.binds.push(bind);
         if let Some(text) = &mut self.text {
@@ -104,9 +115,25 @@ impl<'q> StatementWriter<'q> {
         self
     }
 
-    /// Writes a placeholder for a value.
-    pub(super) fn value(&mut self, kind: Type, value: ValueRef<'q>) -> &mut Self {
-        self.bind(Bind::One(kind, value))
+    /// Writes a placeholder for a value of a column with the described type.
+    pub(super) fn value(&mut self, described: Type, value: ValueRef<'q>) -> &mut Self {
+        self.bind(Bind::One(self.stored_type(described), value))
+    }
+
+    /// Writes a placeholder for a text that was generated with the statement.
+    pub(super) fn generated(&mut self, described: Type, text: String) -> &mut Self {
+        self.bind(Bind::Generated(self.stored_type(described), text))
+    }
+
+    /// Writes a placeholder for an array of values of a column with the described type.
+    pub(super) fn array(&mut self, described: Type, values: Vec<ValueRef<'q>>) -> &mut Self {
+        self.bind(Bind::Array(self.stored_type(described), values))
+    }
+
+    /// Writes a placeholder for an array whose type the database cannot infer.
+    pub(super) fn cast_array(&mut self, described: Type, values: Vec<ValueRef<'q>>) -> &mut Self {
+        let cast = Dialect::array_cast(self.stored_type(described));
+        self.array(described, values).sql(cast)
     }
 
     /// Writes the parts, joined by a separator.
@@ -190,34 +217,48 @@ impl TextCache {
 
 /// A cache of statement texts, by their tokens. The units of a store share it.
 #[derive(Default)]
-pub struct StatementCache(RwLock<TextCache>);
+pub struct StatementCache {
+    texts: RwLock<TextCache>,
+    has_uuids: bool,
+}
 
 impl std::fmt::Debug for StatementCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        f.debug_tuple("Texts")
-            .field(&texts.by_tokens.len())
+        let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("StatementCache")
+            .field("texts", &texts.by_tokens.len())
+            .field("has_uuids", &self.has_uuids)
             .finish()
     }
 }
 
 impl StatementCache {
+    /// Creates the cache for a database that stores UUIDs as such if `has_uuids` is `true`, see
+    /// [`has_uuids`](super::postgres::has_uuids). The default is a cache for a database that stores them as text.
+    #[must_use]
+    pub fn with_uuids(has_uuids: bool) -> Self {
+        Self {
+            has_uuids,
+            ..Self::default()
+        }
+    }
+
     /// Returns the text and the parameters of the statement that `write` writes.
     pub(super) fn of<'q>(
         &self,
         write: impl Fn(&mut StatementWriter<'q>),
     ) -> (Arc<str>, Vec<Bind<'q>>) {
-        let mut writer = StatementWriter::new(None);
+        let mut writer = StatementWriter::new(None, self.has_uuids);
         write(&mut writer);
-        let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.by_tokens.get(writer.tokens.as_slice()) {
             return (text.clone(), writer.binds);
         }
         drop(texts);
-        let mut writer = StatementWriter::new(Some(String::new()));
+        let mut writer = StatementWriter::new(Some(String::new()), self.has_uuids);
         write(&mut writer);
         let text: Arc<str> = writer.text.unwrap_or_default().into();
-        let mut texts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.texts.write().unwrap_or_else(PoisonError::into_inner);
         texts.insert(writer.tokens, &text);
         (text, writer.binds)
     }
@@ -291,11 +332,11 @@ mod tests {
                 w.number(number);
             });
         }
-        assert!(texts.0.read().unwrap().by_tokens.len() <= MAX_TEXTS);
+        assert!(texts.texts.read().unwrap().by_tokens.len() <= MAX_TEXTS);
         let texts = StatementCache::default();
         for length in 1..2_000 {
             list(&texts, length);
-            let kept = texts.0.read().unwrap();
+            let kept = texts.texts.read().unwrap();
             let sizes = kept.by_tokens.iter();
             let size = sizes.map(|(tokens, text)| size_of_val(&**tokens) + text.len());
             let size: usize = size.sum();
@@ -308,6 +349,6 @@ mod tests {
         let texts = StatementCache::default();
         assert!(Arc::ptr_eq(&list(&texts, 100), &list(&texts, 100)));
         assert!(!Arc::ptr_eq(&list(&texts, 10_000), &list(&texts, 10_000)));
-        assert_eq!(texts.0.read().unwrap().by_tokens.len(), 1);
+        assert_eq!(texts.texts.read().unwrap().by_tokens.len(), 1);
     }
 }

@@ -243,6 +243,9 @@ impl<E: Executor> RowTx for SqlTx<E> {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         self.flush_of(table).await?;
+        if !table.accepts_key(key) {
+            return Ok(());
+        }
         if self.dialect.has_arrays() {
             return self.lock_row(table, key, visit).await;
         }
@@ -378,6 +381,9 @@ impl<E: Executor> RowTx for SqlTx<E> {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         self.flush_of(table).await?;
+        if !table.accepts_key(&Value::text(key)) {
+            return Ok(());
+        }
         let dialect = self.dialect;
         self.fetch(
             table.columns,

@@ -30,7 +30,7 @@ impl ToSql for Parameter<'_> {
 fn value_of<'b>(bind: &'b Bind<'_>) -> Result<ValueRef<'b>, StoreError> {
     match bind {
         Bind::One(_, value) => Ok(*value),
-        Bind::Generated(text) => Ok(ValueRef::Text(text)),
+        Bind::Generated(_, text) => Ok(ValueRef::Text(text)),
         Bind::Array(..) => Err(StoreError::backend("SQLite does not support arrays")),
     }
 }
@@ -97,7 +97,7 @@ impl ReadRow for SqliteRow<'_> {
             (SqliteValue::Null, _) => Ok(ValueRef::Null),
             (SqliteValue::Integer(number), Type::Bool) => Ok(ValueRef::Bool(number != 0)),
             (SqliteValue::Integer(number), Type::Int) => Ok(ValueRef::Int(number)),
-            (SqliteValue::Text(bytes), Type::Text | Type::Json) => {
+            (SqliteValue::Text(bytes), Type::Text | Type::Uuid | Type::Json) => {
                 let text = std::str::from_utf8(bytes).map_err(StoreError::backend)?;
                 Ok(ValueRef::Text(text))
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
+use core_domain::testing::named_uuid;
 use core_storage::cells::{CellRows, HOME_NAME};
 use core_storage::conformance::{ITEMS, item};
 use core_storage::fault::FaultStore;
@@ -99,8 +100,14 @@ async fn only_a_query_for_work_leaves_out_a_cell_that_cannot_be_reached() {
 async fn a_cell_is_asked_once_a_second_and_units_that_need_it_fail_while_it_is_away() {
     let (cells, faults) = with_outage().await;
     let read = async || get(&cells, Mode::Read, KEYS[1]).await;
+    let states = || -> Vec<_> {
+        let states = cells.cells().into_iter();
+        states.map(|cell| (cell.name, cell.is_reached)).collect()
+    };
     assert!(matches!(read().await, Err(StoreError::Unavailable(_))));
+    assert_eq!(states(), [("a", true), ("b", true)]);
     tokio::time::sleep(QUESTIONS).await;
+    assert_eq!(states(), [("a", false), ("b", true)]);
     faults[1].fail_call(u32::MAX);
     // The cell works again, which has not been found yet.
     for _ in 0..20 {
@@ -108,6 +115,7 @@ async fn a_cell_is_asked_once_a_second_and_units_that_need_it_fail_while_it_is_a
     }
     tokio::time::sleep(QUESTIONS).await;
     assert!(read().await.unwrap());
+    assert_eq!(states(), [("a", true), ("b", true)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,8 +139,9 @@ async fn what_was_decided_during_an_outage_is_visible_to_the_first_unit_after_it
 fn row_with_key(table: &Table, key: &str) -> Row {
     let values = table.columns.iter().map(|column| match column.kind {
         _ if column.nullable => Value::Null,
-        Type::Text | Type::Json if column.name == table.key() => Value::text(key),
+        Type::Text | Type::Uuid | Type::Json if column.name == table.key() => Value::text(key),
         Type::Text | Type::Json => Value::text("x"),
+        Type::Uuid => Value::text(&named_uuid("x")),
         Type::Int => Value::Int(1),
         Type::Bool => Value::Bool(false),
     });
@@ -141,7 +150,10 @@ fn row_with_key(table: &Table, key: &str) -> Row {
 
 #[tokio::test]
 async fn a_platform_that_a_process_without_cells_created_stays_at_home() {
-    for (name, key) in [("platforms", "p-0"), ("audit_heads", "platform:p-0")] {
+    // A process with cells would create it in the second cell.
+    let platform = named_uuid("p-5");
+    let chain = format!("platform:{platform}");
+    for (name, key) in [("platforms", &platform), ("audit_heads", &chain)] {
         let rows = memories();
         let cells = over(&rows).await.unwrap();
         let mut home = rows[0].begin(Mode::Write).await.unwrap();
@@ -149,7 +161,7 @@ async fn a_platform_that_a_process_without_cells_created_stays_at_home() {
         home.insert(table, row_with_key(table, key)).await.unwrap();
         home.commit().await.unwrap();
         let mut unit = cells.begin(Mode::Write).await.unwrap();
-        unit.insert(&ITEMS, item("p-0", "1", 0)).await.unwrap();
+        unit.insert(&ITEMS, item(&platform, "1", 0)).await.unwrap();
         unit.commit().await.unwrap();
         assert_eq!(count(&rows[0]).await, 1, "{name}");
         assert_eq!(count(&rows[2]).await, 0, "{name}");

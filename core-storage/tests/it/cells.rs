@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
-use core_domain::testing::{ManualClock, SeededEntropy};
+use core_domain::testing::{ManualClock, SeededEntropy, named_uuid};
 use core_storage::cells::{CellConfig, CellRows};
 use core_storage::conformance::{self, ITEMS, TABLES, item};
 use core_storage::fault::FaultStore;
@@ -88,16 +88,17 @@ fn platforms() -> &'static Table {
     tables.find(|table| table.name == "platforms").unwrap()
 }
 
-/// Returns the row of a platform. Its other values are empty.
+/// Returns the row of a platform whose id has this name. Its other values are empty.
 fn platform(id: &str, slug: &str) -> Row {
     let value = |column: &Column| match (column.name, column.kind) {
-        ("id", _) => Value::text(id),
+        ("id", _) => Value::text(&named_uuid(id)),
         ("slug", _) => Value::text(slug),
         (VERSION, _) => Value::Int(1),
         _ if column.nullable => Value::Null,
         (_, Type::Int) => Value::Int(0),
         (_, Type::Bool) => Value::Bool(false),
         (_, Type::Text) => Value::text("x"),
+        (_, Type::Uuid) => Value::text(&named_uuid("x")),
         (_, Type::Json) => Value::text("null"),
     };
     platforms().columns.iter().map(value).collect()
@@ -113,7 +114,7 @@ async fn add(cells: &CellRows, id: &str, slug: &str) -> Result<(), StoreError> {
 /// Changes the slug of a platform if it has this version. Returns the number of changed rows.
 async fn rename(cells: &CellRows, id: &str, version: i64, slug: &str) -> u64 {
     let mut unit = cells.begin(Mode::ReadCommitted).await.unwrap();
-    let filter = Filter::eq("id", id).and(Filter::eq(VERSION, version));
+    let filter = Filter::eq("id", &*named_uuid(id)).and(Filter::eq(VERSION, version));
     let set = [("slug", Value::text(slug))];
     let changed = unit.update(platforms(), &filter, &set).await.unwrap();
     unit.commit().await.unwrap();
@@ -160,18 +161,22 @@ async fn existing_platforms_stay_at_home_and_their_slugs_are_taken() {
     let mut head: Row = vec![Value::Null; heads.columns.len()];
     for (value, column) in head.iter_mut().zip(heads.columns) {
         *value = match (column.name, column.kind) {
-            ("chain", _) => Value::text("platform:p-1"),
+            ("chain", _) => Value::text(&format!("platform:{}", named_uuid("p-1"))),
             (_, Type::Text) => Value::text(""),
             _ => Value::Int(1),
         };
     }
     unit.insert(heads, head).await.unwrap();
-    unit.insert(seals, seal("p-1", 1)).await.unwrap();
+    unit.insert(seals, seal(&named_uuid("p-1"), 1))
+        .await
+        .unwrap();
     unit.commit().await.unwrap();
     let cells = over(&rows).await.unwrap();
     assert_eq!(positions(&cells, seals).await.unwrap(), [1]);
     let mut unit = cells.begin(Mode::Write).await.unwrap();
-    unit.insert(seals, seal("p-1", 2)).await.unwrap();
+    unit.insert(seals, seal(&named_uuid("p-1"), 2))
+        .await
+        .unwrap();
     unit.commit().await.unwrap();
     let mut unit = rows[0].begin(Mode::Auto).await.unwrap();
     assert_eq!(unit.count(seals, &Filter::all()).await.unwrap(), 2);
@@ -192,14 +197,16 @@ async fn a_row_that_is_written_before_its_platform_is_in_the_same_cell() {
     let rows = memories();
     let cells = over(&rows).await.unwrap();
     let seals = table("audit_seals");
-    for (position, id) in [(1, "p-0"), (2, "p-1")] {
+    for (position, id) in [(1, "p-5"), (2, "p-1")] {
         let mut unit = cells.begin(Mode::Write).await.unwrap();
-        unit.append(seals, vec![seal(id, position)]).await.unwrap();
+        unit.append(seals, vec![seal(&named_uuid(id), position)])
+            .await
+            .unwrap();
         let row = platform(id, id);
         unit.insert(platforms(), row).await.unwrap();
         unit.commit().await.unwrap();
     }
-    for (cell, id) in [(2, "p-0"), (1, "p-1")] {
+    for (cell, id) in [(2, "p-5"), (1, "p-1")] {
         let mut unit = rows[cell].begin(Mode::Auto).await.unwrap();
         for table in [seals, platforms()] {
             let count = unit.count(table, &Filter::all()).await.unwrap();
@@ -211,7 +218,7 @@ async fn a_row_that_is_written_before_its_platform_is_in_the_same_cell() {
 /// Returns a seal of a platform at a position.
 fn seal(platform: &str, position: i64) -> Row {
     vec![
-        Value::text(&format!("{position:03}")),
+        Value::text(&named_uuid(&format!("{position:03}"))),
         Value::text(&format!("platform:{platform}")),
         Value::Int(position),
         Value::Int(position),
@@ -304,7 +311,7 @@ async fn a_response_that_is_repeated_confirms_only_what_readers_see() {
     let responses = table("idempotency_keys");
     let mut home = rows[0].begin(Mode::Write).await.unwrap();
     let response = responses.columns.iter().map(|column| match column.kind {
-        Type::Text | Type::Json => Value::text("key"),
+        Type::Text | Type::Uuid | Type::Json => Value::text("key"),
         Type::Int => Value::Int(201),
         Type::Bool => Value::Bool(false),
     });

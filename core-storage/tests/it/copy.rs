@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::Timestamp;
 use core_domain::port::Mode;
-use core_domain::testing::ManualClock;
+use core_domain::testing::{ManualClock, named_uuid};
 use core_storage::copy::{CopyError, CopyStart, TableDigest, copy_rows, digest_rows};
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::sqlite::{self, SqliteConfig};
@@ -46,6 +46,7 @@ fn row(table: &Table, number: usize) -> Row {
         }
         match column.kind {
             _ if column.name == VERSION => Value::Int(1 + number as i64 % 3),
+            Type::Uuid => Value::text(&named_uuid(&format!("{number:05}-{at:02}"))),
             Type::Text => Value::text(&format!("{}-{number:05}-\u{e4}'\u{1f980}", column.name)),
             Type::Json => Value::text(&format!(r#"{{"a":[{number},1E2,null],"\u00e4":"'"}}"#)),
             Type::Bool => Value::Bool(number.is_multiple_of(2)),

@@ -13,6 +13,8 @@ use core_storage::testing::{self, TestDatabase};
 use core_storage::{Filter, RecordStore, RowStore, conformance, memory};
 use tempfile::TempDir;
 
+use crate::migrating::early_postgres;
+
 const KEY: [u8; 32] = [7; 32];
 
 fn clock() -> Arc<ManualClock> {
@@ -55,6 +57,12 @@ async fn sqlite_conforms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_conforms() {
     let database = testing::postgres().await;
+    conforms(postgres_rows(&database).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_with_ids_as_text_conforms() {
+    let (database, _) = early_postgres("0002").await;
     conforms(postgres_rows(&database).await).await;
 }
 

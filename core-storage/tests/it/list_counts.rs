@@ -11,7 +11,7 @@ use core_domain::kernel::{
 use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::registry::{CreatePlatform, Platform, PlatformOwner, PlatformQuery, Tier};
 use core_domain::shared::{AuditChain, AuditEntry, AuditHead, AuditQuery, AuditStream};
-use core_domain::testing::ManualClock;
+use core_domain::testing::{ManualClock, named_uuid};
 use core_storage::fault::FaultStore;
 use core_storage::{Filter, Op, RecordStore, Select, memory};
 use proptest::prelude::*;
@@ -187,7 +187,12 @@ fn platform(number: usize, now: Timestamp) -> Platform {
         cf_account_id: None,
         repo_name: None,
     };
-    Platform::create(PlatformId::parse(&name).unwrap(), owner, command, now)
+    Platform::create(
+        PlatformId::parse(&named_uuid(&name)).unwrap(),
+        owner,
+        command,
+        now,
+    )
 }
 
 fn first_counted_key(count: &Select) -> Option<String> {

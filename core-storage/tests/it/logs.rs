@@ -189,7 +189,7 @@ async fn the_debug_output_of_a_bound_value_is_only_its_type() {
     for bind in [
         Bind::One(Type::Text, text),
         Bind::One(Type::Int, ValueRef::Int(NUMBER)),
-        Bind::Generated(MARK.to_owned()),
+        Bind::Generated(Type::Text, MARK.to_owned()),
         Bind::Array(Type::Text, vec![text]),
     ] {
         assert!(!is_marked(&format!("{bind:?} {bind:#?}")), "{bind:?}");

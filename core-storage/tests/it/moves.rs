@@ -20,8 +20,8 @@ use core_storage::{
 use crate::cells::{databases, memories, over, over_named};
 
 /// The platforms of the tests. Both are in the first cell beside home.
-const MOVING: &str = "p-1";
-const STAYING: &str = "p-5";
+const MOVING: &str = "00000003-0000-7000-8000-000000000000";
+const STAYING: &str = "00000007-0000-7000-8000-000000000000";
 
 /// For tests in which one process uses the cells.
 const AT_ONCE: MoveOptions = MoveOptions {
@@ -35,21 +35,28 @@ fn table(name: &str) -> &'static Table {
     tables.find(|table| table.name == name).unwrap()
 }
 
+/// Returns the id that rows of a platform with this number have.
+fn id_of(platform: &str, number: u32) -> String {
+    let (start, _) = platform.split_at(24);
+    format!("{start}{number:012}")
+}
+
 /// Returns a row of the table that belongs to a platform. Its key contains the number.
 fn row(table: &Table, platform: &str, number: u32) -> Row {
     let value = |(at, column): (usize, &Column)| match (column.name, column.kind) {
         ("lane", _) => Value::text(&format!("platform:{platform}")),
         ("chain", _) => Value::text(&format!("platform:{platform}")),
-        ("job_id", _) => Value::text(&format!("{platform}-{number}")),
+        ("job_id", _) => Value::text(&id_of(platform, number)),
         ("platform_id", _) => Value::text(platform),
         ("owner", _) if table.name == "webhooks" => Value::text(platform),
         ("position", _) => Value::Int(i64::from(number)),
         (VERSION, _) => Value::Int(1),
         _ if at == 0 && table.name == "platforms" => Value::text(platform),
-        (_, Type::Text) if column.nullable => Value::Null,
+        (_, Type::Text | Type::Uuid) if column.nullable => Value::Null,
         (_, Type::Int) => Value::Int(i64::from(number)),
         (_, Type::Bool) => Value::Bool(false),
         (_, Type::Text) => Value::text(&format!("{platform}-{number}")),
+        (_, Type::Uuid) => Value::text(&id_of(platform, number)),
         (_, Type::Json) => Value::text("null"),
     };
     table.columns.iter().enumerate().map(value).collect()
@@ -405,7 +412,7 @@ async fn an_attempt_to_switch_that_ended_between_a_job_and_its_events_leaves_non
     };
     move_while(&cells, &options, change).await.unwrap();
     assert!(attempts.load(Ordering::SeqCst) > 0);
-    let of_job = Filter::eq("job_id", &*format!("{MOVING}-99"));
+    let of_job = Filter::eq("job_id", &*id_of(MOVING, 99));
     let mut unit = cells.begin(Mode::Read).await.unwrap();
     assert_eq!(unit.count(events, &of_job).await.unwrap(), 1);
 }
@@ -475,12 +482,12 @@ async fn a_move_does_not_wait_for_a_reader_of_the_source() {
 async fn change_rows(cells: &CellRows) {
     let (jobs, events) = (table("jobs"), table("job_events"));
     let mut unit = cells.begin(Mode::Write).await.unwrap();
-    let gone = format!("{MOVING}-3");
+    let gone = id_of(MOVING, 3);
     let of_job = Filter::eq("job_id", &*gone);
     assert_eq!(unit.delete(events, &of_job).await.unwrap(), 1);
     let deleted = unit.delete(jobs, &Filter::eq("id", &*gone)).await;
     assert_eq!(deleted.unwrap(), 1);
-    let first = Filter::eq("id", &*format!("{MOVING}-1"));
+    let first = Filter::eq("id", &*id_of(MOVING, 1));
     let set = [("kind", Value::text("changed")), (VERSION, Value::Int(2))];
     assert_eq!(unit.update(jobs, &first, &set).await.unwrap(), 1);
     unit.commit().await.unwrap();
@@ -490,7 +497,7 @@ async fn change_rows(cells: &CellRows) {
 /// Sets the status of a job of the moving platform.
 async fn set_status(cells: &CellRows, number: u32, status: &str) {
     let mut unit = cells.begin(Mode::Write).await.unwrap();
-    let of_job = Filter::eq("id", &*format!("{MOVING}-{number}"));
+    let of_job = Filter::eq("id", &*id_of(MOVING, number));
     let set = [("status", Value::text(status))];
     let changed = unit.update(table("jobs"), &of_job, &set).await;
     assert_eq!(changed.unwrap(), 1);

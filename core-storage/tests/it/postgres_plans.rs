@@ -9,7 +9,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 /// Adds 4,000 entries. Half of them, among them the newest ones, are about reads.
 const ADD_ENTRIES: &str = "INSERT INTO audit_entries (id, stream, actor_id, actor_type, action, entity_type, entity_id, \
      metadata, created_at, row_version) \
-     SELECT lpad(n::text, 36, '0'), CASE WHEN n % 2000 < 1000 THEN 'changes' ELSE 'reads' END, 'ada', 'user', \
+     SELECT lpad(n::text, 32, '0')::uuid, CASE WHEN n % 2000 < 1000 THEN 'changes' ELSE 'reads' END, 'ada', 'user', \
      'thing.made', 'thing', 'it', '{}', n, 1 FROM generate_series(0, 3999) n; ANALYZE audit_entries";
 
 async fn plan(client: &Client, select: &Select) -> String {

@@ -6,7 +6,7 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{EntityId, Name, PageQuery, PlatformId, Slug, StoreError, Timestamp};
 use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::registry::{Entity, EntityFilter, EntityQuery, EntityStatus, EntityType};
-use core_domain::testing::ManualClock;
+use core_domain::testing::{ManualClock, named_uuid};
 use core_storage::fault::FaultStore;
 use core_storage::{RecordStore, memory};
 
@@ -19,7 +19,7 @@ fn store() -> (Arc<dyn Store>, FaultStore) {
 }
 
 fn platform(id: &str) -> PlatformId {
-    PlatformId::parse(id).unwrap()
+    PlatformId::parse(&named_uuid(id)).unwrap()
 }
 
 fn entity(id: &str) -> Entity {

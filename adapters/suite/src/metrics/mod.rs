@@ -36,4 +36,4 @@ pub use options::MetricsOptions;
 pub(crate) use payments::MeteredPayments;
 pub(crate) use process::register_process;
 pub(crate) use spans::register_spans;
-pub(crate) use store::{MeteredStore, register_pools};
+pub(crate) use store::{MeteredStore, register_cells, register_pools};

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use core_domain::access::RecordKey;
 use core_domain::kernel::{Effects, StoreError, Timestamp};
 use core_domain::port::{
-    HostStatements, Mode, PoolState, Repositories, StatementTime, Store, UnitOfWork,
+    CellState, HostStatements, Mode, PoolState, Repositories, StatementTime, Store, UnitOfWork,
 };
 use core_http::kernel::metrics::{Buckets, Counter, Definition, Gauge, Histogram, Metrics, Sample};
 use tokio::time::Instant;
@@ -64,6 +64,12 @@ const WAITING: Definition<1> = Definition {
     name: "core_store_pool_waiting",
     help: "Units of work that wait for a connection or for their turn to write.",
     labels: ["pool"],
+};
+
+const CELL_REACHED: Definition<1> = Definition {
+    name: "core_store_cell_reached",
+    help: "1 if the database of the cell responds to this process, otherwise 0. The home cell is not included.",
+    labels: ["cell"],
 };
 
 /// How a unit of work has ended.
@@ -207,6 +213,10 @@ impl Store for MeteredStore {
 
     fn pools(&self) -> Vec<PoolState> {
         self.store.pools()
+    }
+
+    fn cells(&self) -> Vec<CellState> {
+        self.store.cells()
     }
 }
 
@@ -376,6 +386,18 @@ pub(crate) fn register_pools(metrics: &Metrics, store: &Arc<dyn Store>) {
             Some(Sample::new([pool.name], number as f64))
         };
         pools.pools().into_iter().filter_map(waiting).collect()
+    });
+}
+
+/// Registers the gauge of the store's cells, which is read when the metrics are rendered.
+pub(crate) fn register_cells(metrics: &Metrics, store: &Arc<dyn Store>) {
+    let store = Arc::clone(store);
+    metrics.observe_gauge(&CELL_REACHED, move || {
+        let reached = |cell: CellState| {
+            let value = if cell.is_reached { 1.0 } else { 0.0 };
+            Sample::new([cell.name], value)
+        };
+        store.cells().into_iter().map(reached).collect()
     });
 }
 

@@ -1,5 +1,6 @@
 //! The cache of the identities that IAM resolves.
 
+use core_http::kernel::testing::session_of;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ const PATH: &str = "/api/v1/platforms";
 
 /// The session of [`owner`].
 fn session() -> SessionId {
-    SessionId::parse("session-of-olga").unwrap()
+    session_of("olga")
 }
 
 /// The platform of [`owner`].

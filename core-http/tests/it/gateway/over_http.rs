@@ -1,5 +1,6 @@
 //! A gateway in front of services over HTTP, with real connections.
 
+use core_http::kernel::testing::{organization_of, session_of};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -183,7 +184,7 @@ async fn line_30_an_http_service_gets_identity_headers_only_from_the_gateway() {
         ("x-core-user-id", "olga"),
         ("x-core-role", "owner"),
         ("x-core-platform-id", "p-1"),
-        ("x-core-organization-id", "organization-of-p-1"),
+        ("x-core-organization-id", organization_of("p-1").as_str()),
         ("x-core-operator", ""),
         ("x-core-client-ip", "127.0.0.1"),
         ("x-forwarded-for", "127.0.0.1"),
@@ -204,7 +205,7 @@ async fn line_30_an_http_service_gets_identity_headers_only_from_the_gateway() {
     let expected = (
         &"gateway".into(),
         &"registry".into(),
-        &"session-of-olga".into(),
+        &session_of("olga").as_str().into(),
     );
     assert_eq!(said, expected);
 }

@@ -4,6 +4,7 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{JobId, Timestamp};
 use core_domain::port::{Mode, Repository};
 use core_domain::provisioning::JobLease;
+use core_domain::testing::named_uuid;
 use serde_json::json;
 
 use super::{DEPROVISION, PLATFORM, platform_body};
@@ -78,7 +79,7 @@ async fn a_restart_requeues_running_jobs_and_ends_all_leases(world: World) {
     assert_eq!(claimed[0].job_id.as_str(), running);
     let waiting = world.provision(&platform).await;
     orphan_lease(&world, &waiting).await;
-    orphan_lease(&world, "no-such-job").await;
+    orphan_lease(&world, &named_uuid("no-such-job")).await;
     assert_eq!(world.worker().recover().await.unwrap(), 1);
     let taken_back = world.job(&running).await;
     assert_eq!(taken_back["status"], "QUEUED");

@@ -2,6 +2,7 @@
 
 use core_domain::kernel::{JsonText, TemplateId, Timestamp, VersionId};
 use core_domain::stacks::{SemVer, StackVersion, VersionStatus};
+use core_domain::testing::named_uuid;
 use serde_json::{Value, json};
 
 use super::stacks::{ACTIVATE, CREATE_APP, DEACTIVATE, Harness};
@@ -111,7 +112,7 @@ async fn a_stored_version_with_an_invalid_definition_is_refused_with_its_issues(
     let template = template.json["template"]["id"].clone();
     let now = Timestamp::from_seconds(1_800_000_000);
     let old = StackVersion {
-        id: VersionId::parse("old").unwrap(),
+        id: VersionId::parse(&named_uuid("old")).unwrap(),
         template_id: TemplateId::parse(template.as_str().unwrap()).unwrap(),
         version: SemVer::parse("0.1.0").unwrap(),
         stack_definition: JsonText::of(&json!({ "resources": [{ "name": "db" }] })),

@@ -1,5 +1,7 @@
 //! Reading the audit log.
 
+use core_domain::testing::named_uuid;
+use core_http::kernel::testing::session_of;
 use serde_json::json;
 
 use crate::world::{
@@ -32,8 +34,9 @@ async fn an_entry_has_its_actor_action_record_credential_and_request() {
         ("user-agent", "test/1"),
         ("x-forwarded-for", "203.0.113.9"),
     ];
+    let olga = format!("user olga session {}", session_of("olga"));
     for (caller, who) in [
-        (owner(&platform), "user olga session session-of-olga"),
+        (owner(&platform), &*olga),
         (api_key(&platform), "api_key key-1 api_key key-1"),
         (operator(), "service service-key service service-key"),
     ] {
@@ -144,10 +147,15 @@ async fn reads_are_audited_without_changing_the_totals_of_the_reader(world: Worl
     let (platform, other, _) = renamed_platform(&world).await;
     let of_platform = platform_path(&platform, "/audit");
     let foreign = format!("{AUDIT}?platformId={other}");
+    // No platform ever had these ids, so their reads are in the log of the installation.
+    let unknown = named_uuid("unknown");
+    let of_unknown = [&unknown, "nothing"].map(|id| format!("{AUDIT}?platformId={id}"));
     for (caller, path, entries) in [
         (plain_member(&platform), of_platform.as_str(), Some(3)),
         (owner(&platform), AUDIT, Some(3)),
         (operator(), AUDIT, Some(4)),
+        (operator(), &of_unknown[0], Some(0)),
+        (operator(), &of_unknown[1], Some(0)),
         (owner(&platform), &foreign, None),
     ] {
         let answer = world.registry.get(&caller, path).await;
@@ -163,6 +171,8 @@ async fn reads_are_audited_without_changing_the_totals_of_the_reader(world: Worl
         ["mary", platform, platform, { "entries": 3 }],
         ["olga", platform, platform, { "entries": 3 }],
         ["service-key", "all", null, { "entries": 4 }],
+        ["service-key", unknown, null, { "entries": 0 }],
+        ["service-key", "nothing", null, { "entries": 0 }],
     ]);
     assert_eq!(json!(told.collect::<Vec<_>>()), wanted);
 }

@@ -1,5 +1,6 @@
 //! Old builds, lifecycle records and deployments are removed.
 
+use core_domain::testing::named_uuid;
 use std::time::Duration;
 
 use core_domain::access::RecordKey;
@@ -111,7 +112,7 @@ fn deployment(platform: &PlatformId, id: &str, status: DeploymentStatus, at: i64
     }))
     .unwrap();
     let now = Timestamp::from_seconds(at);
-    let id = DeploymentId::parse(id).unwrap();
+    let id = DeploymentId::parse(&named_uuid(id)).unwrap();
     Deployment {
         status,
         ..Deployment::create(id, platform, command, now)
@@ -155,7 +156,7 @@ async fn old_deployments_go_unless_they_are_live_or_pinned_or_another_one_has_th
     assert_eq!(world.remove_old_deployments(3).await, [0_u64; 0]);
     world.tick(2 * DAY);
     assert_eq!(world.remove_old_deployments(3).await, [3, 3, 1]);
-    let left = ["a-source", "d-pinned", "f-copy", "g-preview", "h-queued"];
+    let left = ["a-source", "d-pinned", "f-copy", "g-preview", "h-queued"].map(named_uuid);
     assert_eq!(world.deployment_ids().await, left);
     // Nothing else goes later.
     assert_eq!(world.remove_old_deployments(100).await, [4]);

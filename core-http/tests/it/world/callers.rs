@@ -1,7 +1,7 @@
 //! The callers of the tests.
 
-use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, UserId};
-use core_http::kernel::testing::member;
+use core_domain::kernel::{ApiKeyId, Caller, Role, UserId};
+use core_http::kernel::testing::{member, session_of};
 
 pub(crate) use core_http::kernel::testing::operator;
 
@@ -35,7 +35,7 @@ pub(crate) fn api_key_named(id: &str, platform: &str) -> Caller {
 pub(crate) fn user_without_organization() -> Caller {
     Caller::User {
         user_id: UserId::parse("leo").unwrap(),
-        session_id: SessionId::parse("session-of-leo"),
+        session_id: Some(session_of("leo")),
         service: None,
         membership: None,
     }

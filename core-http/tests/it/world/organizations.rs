@@ -2,9 +2,9 @@
 
 use core_domain::access::RecordKey;
 use core_domain::iam::Member;
-use core_domain::kernel::{MemberId, OrganizationId, Role, UserId};
+use core_domain::kernel::{MemberId, Role, UserId};
 use core_domain::port::{Mode, Within};
-use core_http::kernel::testing::Answer;
+use core_http::kernel::testing::{Answer, organization_of};
 use serde_json::{Value, json};
 
 use super::{Person, World};
@@ -83,7 +83,7 @@ impl World {
         let created_at = uow.now().await.unwrap();
         let member = Member {
             id: MemberId::generate(created_at, self.app.entropy.as_ref()),
-            organization_id: OrganizationId::parse(&format!("organization-of-{platform}")).unwrap(),
+            organization_id: organization_of(platform),
             user_id: UserId::parse(&person.user_id).unwrap(),
             role: role.into(),
             grants: Vec::new(),

@@ -5,14 +5,14 @@ use std::time::Duration;
 use core_domain::access::RecordKey;
 use core_domain::iam::{Member, Organization, OrganizationType, RoleMappings};
 use core_domain::kernel::{
-    Caller, MemberId, Membership, Name, OrganizationId, PlatformId, Role, SessionId, Slug, UserId,
+    Caller, MemberId, Membership, Name, PlatformId, Role, SessionId, Slug, UserId,
 };
 use core_domain::port::{
     Infrastructure, Mode, ObjectRequest, Repository, ResourceRef, UnitOfWork, Within,
 };
 use core_domain::registry::ResourceType;
 use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
-use core_http::kernel::testing::Answer;
+use core_http::kernel::testing::{Answer, organization_of};
 use serde_json::{Value, json};
 
 use super::callers::operator;
@@ -238,7 +238,7 @@ impl World {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
         let mut now = uow.now().await.unwrap();
         let organization = Organization {
-            id: OrganizationId::parse(&format!("organization-of-{platform}")).unwrap(),
+            id: organization_of(platform),
             name: Name::parse("Engineers").unwrap(),
             slug: Slug::parse("engineers").unwrap(),
             kind: OrganizationType::Tenant,

@@ -89,7 +89,7 @@ fn parse(kind: Type, text: &str) -> Option<Value> {
     let value = match kind {
         Type::Bool => Value::Bool(text.parse().ok()?),
         Type::Int => Value::Int(text.parse().ok()?),
-        Type::Text => Value::text(text),
+        Type::Text | Type::Uuid => Value::text(text),
         Type::Json => {
             let json: serde_json::Value = serde_json::from_str(text).ok()?;
             Value::text(&json.to_string())

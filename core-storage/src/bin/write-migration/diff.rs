@@ -206,10 +206,10 @@ fn same(index: &Index, sql: &str) -> bool {
     normalize_sql(&index.create(false)) == sql
 }
 
-/// Returns the type in the database, where JSON is stored as text.
+/// Returns the type in a SQLite database, where UUIDs and JSON are stored as text.
 pub(crate) const fn stored_type(kind: Type) -> Type {
     match kind {
-        Type::Json => Type::Text,
+        Type::Uuid | Type::Json => Type::Text,
         other => other,
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct ExistingTable {
 #[derive(Debug)]
 pub(crate) struct ExistingColumn {
     pub(crate) name: String,
-    /// The type of the column. `Json` is reported as `Text`; `None` is a type that no description has.
+    /// The type of the column. `Uuid` and `Json` are reported as `Text`; `None` is a type that no description has.
     pub(crate) kind: Option<Type>,
     pub(crate) nullable: bool,
     pub(crate) is_key: bool,

@@ -1,6 +1,10 @@
 //! Runs the migrations.
 //!
-//! Each migration is one transaction, except builds of indexes, which run `CONCURRENTLY` and therefore outside of one. An
+//! The migrations of a new database are one transaction, which makes the columns of generated ids `UUID`. In a database that an
+//! early server has created they stay text, because to change their type would lock each table for as long as it takes to write
+//! it again. Statements are written for either, see [`has_uuids`].
+//!
+//! Later, each migration is one transaction, except builds of indexes, which run `CONCURRENTLY` and therefore outside of one. An
 //! advisory lock excludes other processes. Processes look for it again and again instead of waiting in the database: a
 //! transaction that waits would keep a concurrent build of an index from ending, which has the lock.
 //!
@@ -28,6 +32,9 @@ const TRY_SESSION_LOCK: &str = "SELECT pg_try_advisory_lock(7305401991423)::text
 const SESSION_UNLOCK: &str = "SELECT pg_advisory_unlock(7305401991423)::text";
 const SESSION_TIMEOUTS: &str = "SET statement_timeout = 0; SET lock_timeout = 0";
 const RESET_TIMEOUTS: &str = "RESET statement_timeout; RESET lock_timeout";
+/// Whether the columns of generated ids are `UUID`. All are, or none is.
+const HAS_UUIDS: &str = "SELECT (atttypid = 'uuid'::regtype)::text FROM pg_attribute \
+     WHERE attrelid = to_regclass('platforms') AND attname = 'id'";
 /// The number of columns of the table of migrations; 0 if it does not exist.
 const TABLE_COLUMNS: &str = "SELECT count(*)::text FROM information_schema.columns \
      WHERE table_schema = current_schema() AND table_name = 'schema_migrations'";
@@ -84,8 +91,8 @@ impl MigrationTarget<'_> {
 enum Step {
     /// Another process runs migrations.
     Busy,
-    /// A migration has run.
-    Ran(PendingMigration),
+    /// The migrations of these names have run.
+    Ran(Vec<&'static str>),
     /// This migration has to run outside a transaction.
     Outside(PendingMigration),
     /// All migrations have run, and all extra tables exist.
@@ -103,14 +110,16 @@ pub async fn migrate<C: MigrationConnection>(
     target: &MigrationTarget<'_>,
     options: &MigrationOptions,
 ) -> Result<(), StoreError> {
-    let (mut locked_since, mut is_new) = (None, false);
+    let mut locked_since = None;
     loop {
-        match step(connection, target, options, &mut is_new).await {
+        match step(connection, target, options).await {
             Ok(Step::Done) => return Ok(()),
             Ok(Step::Busy) => sleep(BUSY_PAUSE).await,
-            Ok(Step::Ran(migration)) => {
+            Ok(Step::Ran(names)) => {
                 locked_since = None;
-                options.report(&MigrationEvent::Ran(migration.name));
+                for name in names {
+                    options.report(&MigrationEvent::Ran(name));
+                }
             }
             Ok(Step::Outside(migration)) => {
                 options.report(&MigrationEvent::BuildsIndexes(migration.name));
@@ -138,13 +147,12 @@ pub async fn migrate<C: MigrationConnection>(
     }
 }
 
-/// Runs the first pending migration in a transaction. Sets `is_new` if none had run before. After an error the transaction
-/// is open.
+/// Runs the first pending migration in a transaction; all migrations if the database is new. After an error the transaction is
+/// open.
 async fn step<C: MigrationConnection>(
     connection: &mut C,
     target: &MigrationTarget<'_>,
     options: &MigrationOptions,
-    is_new: &mut bool,
 ) -> Result<Step, StoreError> {
     connection.run(BEGIN).await?;
     if let Some(search_path) = target.search_path("SET LOCAL") {
@@ -165,23 +173,56 @@ async fn step<C: MigrationConnection>(
     let pending = pending(&done)?;
     let may_run = options.ensure_may_run(&done, &pending);
     may_run.map_err(StoreError::backend)?;
-    let Some(migration) = pending.into_iter().next() else {
-        finish(connection, target, &done).await?;
-        connection.run("COMMIT").await?;
-        return Ok(Step::Done);
+    let step = match pending.into_iter().next() {
+        None => {
+            finish(connection, target, &done).await?;
+            Step::Done
+        }
+        Some(_) if done.is_empty() => Step::Ran(create(connection).await?),
+        Some(migration) if migration.runs_outside => Step::Outside(migration),
+        Some(migration) => {
+            if !migration.is_for_new_databases {
+                let text = fitting(connection, migration.text.to_owned()).await?;
+                connection.run(&text).await?;
+            }
+            record(connection, &migration.record()).await?;
+            Step::Ran(vec![migration.name])
+        }
     };
-    *is_new |= done.is_empty();
-    if !migration.runs_outside {
-        connection.run(migration.text).await?;
-    } else if *is_new {
-        connection.run(&migration.text_for_new_database()).await?;
-    } else {
-        connection.run("COMMIT").await?;
-        return Ok(Step::Outside(migration));
-    }
-    record(connection, &migration.record()).await?;
     connection.run("COMMIT").await?;
-    Ok(Step::Ran(migration))
+    Ok(step)
+}
+
+/// Runs all migrations on a new database. Returns their names.
+async fn create<C: MigrationConnection>(
+    connection: &mut C,
+) -> Result<Vec<&'static str>, StoreError> {
+    let all = pending(&[])?;
+    for migration in &all {
+        connection.run(&migration.text_for_new_database()).await?;
+        record(connection, &migration.record()).await?;
+    }
+    Ok(all.iter().map(|migration| migration.name).collect())
+}
+
+/// Returns statements that create tables or columns, with the type of ids that the database has.
+async fn fitting<C: MigrationConnection>(
+    connection: &mut C,
+    statements: String,
+) -> Result<String, StoreError> {
+    match has_uuids(connection).await? {
+        true => Ok(statements),
+        false => Ok(ddl::with_text_ids(&statements)),
+    }
+}
+
+/// Returns whether the database stores generated ids as UUIDs, in 16 bytes. Databases of early servers store them as text, also
+/// after their migrations.
+///
+/// # Errors
+/// Those of the database.
+pub async fn has_uuids<C: MigrationConnection>(connection: &mut C) -> Result<bool, StoreError> {
+    Ok(is_true(&connection.rows(HAS_UUIDS, &[]).await?))
 }
 
 /// Creates the extra tables, and records the release if it has no migration.
@@ -195,6 +236,7 @@ async fn finish<C: MigrationConnection>(
     }
     for table in target.extra {
         let create = ddl::create(table, Dialect::Postgres, true);
+        let create = fitting(connection, create).await?;
         connection.run(&create).await?;
     }
     Ok(())

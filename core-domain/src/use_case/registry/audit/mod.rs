@@ -19,12 +19,13 @@ pub use verify_report::{ChainEnd, InstallationReport, Problem, ProblemKind, Veri
 
 use serde_json::Value;
 
-use crate::access::{AuditEvent, audited, authorize};
+use crate::access::{AuditEvent, audited, authorize, unowned_records};
 use crate::kernel::{
     AuditId, Context, Error, PermissionType, PlatformId, Record, Result, StoreError, permission,
 };
 use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::Platform;
+use crate::shared::{AuditChain, AuditHead};
 
 /// Returns the platform whose audit entries the caller may read.
 ///
@@ -63,20 +64,36 @@ async fn begin_read(
     .await
 }
 
-/// Records read access to the audit log.
+/// Records read access to the audit log. An operator can ask for a platform that never existed: that is recorded in the log of
+/// the installation, so that it creates no log.
 async fn record_read(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     platform: Option<&PlatformId>,
     details: Value,
 ) -> Result<()> {
+    let platform_id = match platform {
+        Some(platform) if has_log(uow, platform).await? => Some(platform.clone()),
+        _ => None,
+    };
     let event = AuditEvent {
-        platform_id: platform.cloned(),
+        platform_id,
         action: "audit.read",
         entity_id: platform.map_or_else(|| "all".to_owned(), ToString::to_string),
         details: Some(details),
     };
     audited::record_read(cx, uow, event).await
+}
+
+/// Returns whether the platform exists, or has existed and has a log.
+async fn has_log(uow: &mut dyn UnitOfWork, platform: &PlatformId) -> Result<bool> {
+    let existing = unowned_records::<Platform>(uow).find(platform).await?;
+    if existing.is_some() {
+        return Ok(true);
+    }
+    let chain = AuditChain::of(Some(platform));
+    let head = unowned_records::<AuditHead>(uow).find(&chain).await?;
+    Ok(head.is_some())
 }
 
 /// The keys of rows that cannot be decoded and are skipped.
