@@ -130,6 +130,23 @@ impl<T: TextValue> ColumnCodec<T> for Text {
     }
 }
 
+/// Encodes a [`TextValue`] as text, also an id that otherwise is of type UUID: for columns with ids that were stored without a
+/// check.
+#[derive(Debug)]
+pub enum AnyText {}
+
+impl<T: TextValue> ColumnCodec<T> for AnyText {
+    const TYPE: Type = Type::Text;
+
+    fn encode(field: &T) -> Value {
+        Text::encode(field)
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<T, DecodeError> {
+        Text::decode(value)
+    }
+}
+
 /// Encodes any serde type as JSON. For fields that are JSON by nature and for small structures that no query filters
 /// by.
 #[derive(Debug)]

@@ -132,7 +132,9 @@ async fn a_platform_moves_while_a_server_changes_it_postgres() {
     let server = Server::start(&data, &arguments).await;
     create_platforms(&server, PLATFORMS).await;
     let client = testing::connect(&databases[1].url).await;
-    let in_a = client.query_one("SELECT min(id) FROM platforms", &[]).await;
+    let in_a = client
+        .query_one("SELECT min(id::text) FROM platforms", &[])
+        .await;
     let platform: String = in_a.unwrap().get(0);
     let path = format!("/api/v1/platforms/{platform}");
     let command = ["move-platform", &platform, "--to", "b"];

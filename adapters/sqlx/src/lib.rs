@@ -23,6 +23,8 @@
 //!   program also uses needs room for both.
 //! - **Statement cache.** The suite has several hundred different statements. Set `statement_cache_capacity(1024)` on the
 //!   `PgConnectOptions`; with the default of 100 they are prepared again and again.
+//! - **Schemas.** A database of an early server stores ids as text, a new one stores them as UUIDs. The driver keeps prepared
+//!   statements by their text, so two schemas that differ in this need two pools.
 //! - **Tests of connections.** `test_before_acquire(false)` saves a round trip for each unit of work. A connection that
 //!   was lost while idle is detected by the first statement and replaced.
 //! - **Proxies.** A proxy that assigns a connection to each transaction (PgBouncer in transaction mode) must support

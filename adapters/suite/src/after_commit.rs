@@ -205,14 +205,14 @@ mod tests {
 
     use async_trait::async_trait;
     use core_domain::gateway::Credential;
-    use core_domain::kernel::{ApiKeyId, Caller, JobId, Role, SessionId, SuiteService, Timestamp};
+    use core_domain::kernel::{ApiKeyId, Caller, JobId, Role, SuiteService, Timestamp};
     use core_domain::testing::{ManualClock, SeededEntropy};
     use core_http::gateway::{
         Authority, AuthorityError, Gateway, GatewayConfig, Ports, ResolvedCredential, Upstream,
         UpstreamError, Upstreams,
     };
     use core_http::kernel::metrics::Metrics;
-    use core_http::kernel::testing::{PEER, member};
+    use core_http::kernel::testing::{PEER, member, session_of};
     use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, empty_body};
     use futures_util::FutureExt;
     use http::{Request, Response};
@@ -305,11 +305,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_commit_wakes_and_invalidates_exactly_what_its_effects_name() {
-        let session = |id| Effect::SessionChanged(SessionId::parse(id).unwrap());
+        let session = |user| Effect::SessionChanged(session_of(user));
         let key = Effect::ApiKeyChanged(ApiKeyId::parse("key-1").unwrap());
         let job_progress = Effect::JobProgressed(JobId::parse("job-1").unwrap());
         let platform = Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap());
-        let (ada, eve) = (session("session-of-ada"), session("session-of-eve"));
+        let (ada, eve) = (session("ada"), session("eve"));
         let nobody: &[&str] = &[];
         let table = [
             (vec![], false, false, nobody),
@@ -389,7 +389,7 @@ mod tests {
         listener.set_gateway(gateway.invalidate());
         assert_eq!(asked_about(&gateway, &iam).await, TOKENS);
 
-        let ended = Effect::SessionChanged(SessionId::parse("session-of-ada").unwrap());
+        let ended = Effect::SessionChanged(session_of("ada"));
         let mut effects = Effects::default();
         effects.add(ended.clone());
         listener.on_committed(&effects);

@@ -46,7 +46,7 @@ mod tests {
     use core_domain::kernel::{DeploymentId, Line, PlatformId, Timestamp};
     use core_domain::port::{BlobReader, StagedBlob, UnitOfWork, transact};
     use core_domain::registry::{Branch, CreateDeployment, Deployment, DeploymentStatus};
-    use core_domain::testing::{ManualClock, RecordKey};
+    use core_domain::testing::{ManualClock, RecordKey, named_uuid};
     use core_domain::use_case::cli::blob_key;
     use core_storage::memory::{MemoryConfig, open};
 
@@ -88,7 +88,8 @@ mod tests {
             project_name: Line::parse("shop").unwrap(),
             branch: Branch::parse(id).unwrap(),
         };
-        let (id, platform) = (DeploymentId::parse(id), PlatformId::parse("p-1"));
+        let [id, platform] = [id, "p-1"].map(named_uuid);
+        let (id, platform) = (DeploymentId::parse(&id), PlatformId::parse(&platform));
         Deployment {
             status,
             ..Deployment::create(id.unwrap(), &platform.unwrap(), command, since)
@@ -110,7 +111,7 @@ mod tests {
             clock: Arc::new(ManualClock::at(NOW)),
             cursor_key: [1; 32].into(),
         });
-        let key = |id: &str| blob_key(&DeploymentId::parse(id).unwrap());
+        let key = |id: &str| blob_key(&DeploymentId::parse(&named_uuid(id)).unwrap());
         let others = ["of-somebody-else", "audit-archive-2026-11-0123456789abcdef"];
         let others = others.map(str::to_owned);
         let mut keys = vec![key("never-made")];

@@ -2,16 +2,13 @@
 -- only in a new database
 
 ALTER TABLE "audit_entries"
-    ALTER COLUMN "id" TYPE UUID USING "id"::UUID,
-    ALTER COLUMN "platform_id" TYPE UUID USING "platform_id"::UUID;
+    ALTER COLUMN "id" TYPE UUID USING "id"::UUID;
 ALTER TABLE "unsealed_audit_entries"
-    ALTER COLUMN "id" TYPE UUID USING "id"::UUID,
-    ALTER COLUMN "platform_id" TYPE UUID USING "platform_id"::UUID;
+    ALTER COLUMN "id" TYPE UUID USING "id"::UUID;
 ALTER TABLE "audit_seals"
     ALTER COLUMN "entry_id" TYPE UUID USING "entry_id"::UUID;
 ALTER TABLE "audit_checkpoints"
-    ALTER COLUMN "id" TYPE UUID USING "id"::UUID,
-    ALTER COLUMN "platform_id" TYPE UUID USING "platform_id"::UUID;
+    ALTER COLUMN "id" TYPE UUID USING "id"::UUID;
 ALTER TABLE "outbox_messages"
     ALTER COLUMN "id" TYPE UUID USING "id"::UUID;
 ALTER TABLE "webhooks"

@@ -508,6 +508,9 @@ mod tests {
                     .any(|text| Release::parse(text).is_some_and(|of| of <= Release::current()));
                 let is_early = migration.name < "0004";
                 assert!(has_release || is_early, "{}", migration.name);
+                let keeps_ids = !migration.text.contains(" TYPE UUID");
+                let is_new = migration.is_for_new_databases;
+                assert!(keeps_ids || is_new, "{}", migration.name);
                 if !migration.runs_outside {
                     continue;
                 }

@@ -7,7 +7,7 @@ use core_domain::shared::{
     first_segment,
 };
 
-use crate::codec::{Int, Json, Opt, OrDefault, Text, Time};
+use crate::codec::{AnyText, Int, Json, Opt, OrDefault, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::value::Value;
@@ -22,11 +22,13 @@ const IS_READ: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Reads.
 /// Entries about the installation, which belong to no platform.
 const NO_PLATFORM: IndexPredicate = IndexPredicate::IsNull("platform_id");
 
+// The platform of an entry is any text: early servers recorded reads of platforms that never existed. It is part of the seal, so
+// it cannot be corrected.
 table! {
     AuditEntry in "audit_entries" {
         id: Text,
         stream: Text,
-        platform_id: Opt<Text>,
+        platform_id: Opt<AnyText>,
         actor_id: Text,
         actor_type: Text,
         action: Text,
@@ -187,7 +189,7 @@ fn audit_heads(query: &AuditHeadQuery) -> Select {
 table! {
     AuditCheckpoint in "audit_checkpoints" {
         id: Text,
-        platform_id: Opt<Text>,
+        platform_id: Opt<AnyText>,
         chain: Text,
         seq: Int,
         hash: Text,

@@ -7,6 +7,7 @@ use core_domain::access::authorize_operator;
 use core_domain::kernel::{JobId, PlatformId, Result};
 use core_domain::port::{Store, transact};
 use core_domain::provisioning::LaneKey;
+use core_domain::testing::named_uuid;
 use core_domain::use_case::provisioning::{JobKind, enqueue};
 use core_storage::fault::FaultStore;
 use core_testkit::{OpenStore, manual_clock};
@@ -97,7 +98,7 @@ impl FaultyEngine {
 }
 
 pub(crate) fn platform(lane: usize) -> PlatformId {
-    PlatformId::parse(&format!("p{lane}")).unwrap()
+    PlatformId::parse(&named_uuid(&format!("p{lane}"))).unwrap()
 }
 
 pub(crate) fn lane(number: usize) -> LaneKey {

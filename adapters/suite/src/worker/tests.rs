@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use core_domain::kernel::{Entropy, JobId, PlatformId, StoreError, Timestamp, Unowned};
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::provisioning::{JobStatus, LaneKey};
-use core_domain::testing::{ManualClock, MemoryBlobs, MemoryInfrastructure, SeededEntropy};
+use core_domain::testing::{
+    ManualClock, MemoryBlobs, MemoryInfrastructure, SeededEntropy, named_uuid,
+};
 use core_domain::use_case::provisioning::{
     JobInput, JobKind, JobStep, Kinds, Observation, StepContext, StepError, Steps,
 };
@@ -112,7 +114,7 @@ impl World {
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(1));
         let kinds = Arc::new(Kinds::new().with(Long).unwrap());
         let jobs = Jobs::new(Arc::clone(&inner), Arc::clone(&kinds), Arc::clone(&entropy));
-        let platform_id = PlatformId::parse("p1").unwrap();
+        let platform_id = PlatformId::parse(&named_uuid("p1")).unwrap();
         let job = jobs.enqueue::<Long>(&Order { platform_id }).await.unwrap();
         let worker = Worker::new(
             Arc::new(PanickingStore {

@@ -14,9 +14,7 @@ use core_domain::use_case::shared::{LeaseHolder, archive_next_month, remove_arch
 use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
-use crate::world::{
-    NEXT_ROW_VERSION, P1, P2, P3, P4, World, audit_entry, on_every_store, operator,
-};
+use crate::world::{NEXT_ROW_VERSION, World, audit_entry, on_every_store, operator};
 
 on_every_store! {
     months_older_than_the_retention_are_archived_and_removed,
@@ -138,7 +136,7 @@ impl World {
     /// Writes nine entries of three platforms in January, and two in February of which one belongs to a new platform.
     /// Then moves the clock to the end of March.
     async fn write_two_months(&self) {
-        let platforms = [P1, P2, P3].into_iter().cycle();
+        let platforms = ["p-1", "p-2", "p-3"].into_iter().cycle();
         let mut january: Vec<AuditEntry> =
             (0..9).zip(platforms).map(|(n, p)| entry(n, p)).collect();
         january[4].stream = AuditStream::Reads;
@@ -146,7 +144,7 @@ impl World {
         self.sign_checkpoints().await;
         assert!(self.sign_installation().await);
         self.to_day(20);
-        let february = [entry(self.age(), P1), entry(self.age() + 1, P4)];
+        let february = [entry(self.age(), "p-1"), entry(self.age() + 1, "p-4")];
         self.write_entries(&february).await;
         self.sign_checkpoints().await;
         assert!(self.sign_installation().await);
@@ -163,7 +161,7 @@ fn verify_lines(key: &Ed25519Public, lines: &[Vec<u8>]) -> Result<ArchiveStateme
 }
 
 async fn months_older_than_the_retention_are_archived_and_removed(world: World) {
-    let platforms = [P1, P2, P3, P4];
+    let platforms = ["p-1", "p-2", "p-3", "p-4"];
     world.write_two_months().await;
     assert_eq!(world.list_sizes(None).await, (10, 10));
     world.assert_valid(&platforms).await;
@@ -177,10 +175,10 @@ async fn months_older_than_the_retention_are_archived_and_removed(world: World) 
     assert_eq!(world.remove_archived().await.unwrap(), 7);
     // Two entries of February, and the one about the archive.
     assert_eq!(world.list_sizes(None).await, (3, 3));
-    assert_eq!(world.list_sizes(Some(P1)).await, (1, 1));
-    assert_eq!(world.list_sizes(Some(P2)).await, (0, 0));
+    assert_eq!(world.list_sizes(Some("p-1")).await, (1, 1));
+    assert_eq!(world.list_sizes(Some("p-2")).await, (0, 0));
     world.assert_valid(&platforms).await;
-    let report = world.verify(&operator(), &format!("platformId={P1}")).await;
+    let report = world.verify(&operator(), "platformId=p-1").await;
     assert_eq!(report["from"], 4, "{report}");
     // February has not passed its retention.
     world.seal().await;
@@ -254,13 +252,13 @@ async fn the_change_feed_cannot_resume_before_archived_events(world: World) {
 
 async fn changes_after_and_in_an_archive_are_found(world: World) {
     world.write_two_months().await;
-    let more = [1, 2].map(|n| entry(20 * DAY + 10 + n, P1));
+    let more = [1, 2].map(|n| entry(20 * DAY + 10 + n, "p-1"));
     world.write_entries(&more).await;
     world.sign_checkpoints().await;
     assert!(world.sign_installation().await);
     world.to_day(66);
     assert_eq!(world.sweep_audit().await.unwrap(), ["2027-01"]);
-    let platforms = [P1, P2, P3, P4];
+    let platforms = ["p-1", "p-2", "p-3", "p-4"];
     world.assert_valid(&platforms).await;
 
     // The content of the archive.
@@ -280,7 +278,7 @@ async fn changes_after_and_in_an_archive_are_found(world: World) {
     let of_month = || Filter::eq("month", "2027-01");
     let digest = [("digest", Column::text("x"))];
     world.tamper::<AuditArchive>(of_month(), &digest).await;
-    assert_eq!(world.problem_kinds(Some(P2)).await, ["archive_changed"]);
+    assert_eq!(world.problem_kinds(Some("p-2")).await, ["archive_changed"]);
     let digest = [("digest", Column::text(&archive.digest))];
     world.tamper::<AuditArchive>(of_month(), &digest).await;
     world.assert_valid(&platforms).await;
@@ -289,19 +287,22 @@ async fn changes_after_and_in_an_archive_are_found(world: World) {
     let of_entry = || Filter::eq("id", more[0].id.as_text());
     let actor = [("actor_id", Column::text("eve"))];
     world.tamper::<AuditEntry>(of_entry(), &actor).await;
-    assert_eq!(world.problem_kinds(Some(P1)).await, ["entry_changed"]);
+    assert_eq!(world.problem_kinds(Some("p-1")).await, ["entry_changed"]);
     let actor = [("actor_id", Column::text("olga"))];
     world.tamper::<AuditEntry>(of_entry(), &actor).await;
 
     // The last archived link of a chain whose later links were erased up to a checkpoint is not the recorded one.
-    let first = Filter::eq("chain", &format!("platform:{P1}")).and(Filter::eq("seq", 4_i64));
+    let first = Filter::eq("chain", "platform:p-1").and(Filter::eq("seq", 4_i64));
     let seals = world.seals().await;
-    let seal = seals.iter().find(|seal| seal.chain == chain(P1)).unwrap();
+    let seal = seals
+        .iter()
+        .find(|seal| seal.chain == chain("p-1"))
+        .unwrap();
     assert_eq!(seal.seq, 4);
     let erased = Filter::eq("id", seal.entry_id.as_text());
     assert_eq!(world.erase::<AuditSeal>(first).await, 1);
     assert_eq!(world.erase::<AuditEntry>(erased).await, 1);
-    let found = world.problem_kinds(Some(P1)).await;
+    let found = world.problem_kinds(Some("p-1")).await;
     assert_eq!(found, ["checkpoint_missing"], "{found:?}");
     assert!(
         world
@@ -311,12 +312,18 @@ async fn changes_after_and_in_an_archive_are_found(world: World) {
     );
 
     // The end of a chain without later links.
-    let of_chain = || Filter::eq("chain", &format!("platform:{P2}"));
+    let of_chain = || Filter::eq("chain", "platform:p-2");
     let hash = [("hash", Column::text("0")), NEXT_ROW_VERSION];
     world.tamper::<AuditHead>(of_chain(), &hash).await;
-    assert_eq!(world.problem_kinds(Some(P2)).await, ["checkpoint_missing"]);
+    assert_eq!(
+        world.problem_kinds(Some("p-2")).await,
+        ["checkpoint_missing"]
+    );
     world.erase::<AuditCheckpoint>(of_chain()).await;
-    assert_eq!(world.problem_kinds(Some(P2)).await, ["checkpoint_missing"]);
+    assert_eq!(
+        world.problem_kinds(Some("p-2")).await,
+        ["checkpoint_missing"]
+    );
 }
 
 fn chain(platform: &str) -> AuditChain {
@@ -327,32 +334,32 @@ async fn a_late_entry_of_an_archived_month_is_removed_with_the_next_month(world:
     world.write_two_months().await;
     assert_eq!(world.sweep_audit().await.unwrap(), ["2027-01"]);
     // The transaction of this entry ended after its month was archived.
-    world.write_entries(&[entry(100, P1)]).await;
+    world.write_entries(&[entry(100, "p-1")]).await;
     world.seal().await;
     assert!(world.sweep_audit().await.unwrap().is_empty());
     assert_eq!(world.list_sizes(None).await, (4, 4));
-    world.assert_valid(&[P1]).await;
+    world.assert_valid(&["p-1"]).await;
     world.to_day(80);
     world.seal().await;
     assert_eq!(world.sweep_audit().await.unwrap(), ["2027-02"]);
     assert_eq!(world.list_sizes(None).await, (2, 2));
-    world.assert_valid(&[P1]).await;
+    world.assert_valid(&["p-1"]).await;
     let february = world.archives().await.remove(1);
     let content = world.lines(&february).await.concat();
     let content = String::from_utf8(content).unwrap();
-    assert!(content.contains(entry(100, P1).id.as_text()));
+    assert!(content.contains(entry(100, "p-1").id.as_text()));
 }
 
 async fn a_damaged_or_unsealed_month_is_not_archived(world: World) {
     world.write_two_months().await;
-    world.write_entries(&[entry(100, P1)]).await;
+    world.write_entries(&[entry(100, "p-1")]).await;
     let unsealed = world.archive().await;
     assert!(
         matches!(unsealed, Err(Error::Unavailable(_))),
         "{unsealed:?}"
     );
     world.seal().await;
-    let of_entry = Filter::eq("id", entry(1, P2).id.as_text());
+    let of_entry = Filter::eq("id", entry(1, "p-2").id.as_text());
     let actor = [("actor_id", Column::text("eve"))];
     world.tamper::<AuditEntry>(of_entry.clone(), &actor).await;
     let damaged = world.archive().await;
@@ -360,8 +367,8 @@ async fn a_damaged_or_unsealed_month_is_not_archived(world: World) {
     let actor = [("actor_id", Column::text("olga"))];
     world.tamper::<AuditEntry>(of_entry, &actor).await;
     // The head of a chain, which becomes the base of its verification.
-    let of_chain = || Filter::eq("chain", &format!("platform:{P2}"));
-    let head = world.head(P2).await;
+    let of_chain = || Filter::eq("chain", "platform:p-2");
+    let head = world.head("p-2").await;
     let hash = [("hash", Column::text("0"))];
     world.tamper::<AuditHead>(of_chain(), &hash).await;
     let damaged = world.archive().await;
@@ -373,7 +380,7 @@ async fn a_damaged_or_unsealed_month_is_not_archived(world: World) {
         (0, (11, 11))
     );
     assert_eq!(world.sweep_audit().await.unwrap(), ["2027-01"]);
-    world.assert_valid(&[P1, P2]).await;
+    world.assert_valid(&["p-1", "p-2"]).await;
 }
 
 impl World {
@@ -397,7 +404,7 @@ async fn a_sweep_that_fails_at_any_call_is_completed_by_the_next_one() {
         let has_failed = faults.has_failed();
         faults.fail_call(u32::MAX);
         assert_eq!(outcome.is_err(), has_failed, "call {call}");
-        let valid = [P1, P2];
+        let valid = ["p-1", "p-2"];
         world.assert_valid(&valid).await;
         world.seal().await;
         world.sweep_audit().await.unwrap();

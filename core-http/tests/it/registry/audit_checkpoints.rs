@@ -6,17 +6,17 @@ use core_domain::shared::{AuditCheckpoint, AuditHead};
 use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
-use crate::world::{P1, World, audit_entry, operator};
+use crate::world::{World, audit_entry, operator};
 
 #[tokio::test]
 async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
     let world = World::new();
     let entries: Vec<_> = (0..1_003)
-        .map(|n| audit_entry(n, Some(P1), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.seal().await;
-    let path = &format!("/api/v1/audit/checkpoints?platformId={P1}");
+    let path = "/api/v1/audit/checkpoints?platformId=p-1";
     let first = world.get_record(path).await;
     assert_eq!(first.json["data"][0]["seq"], 1_000);
     assert_eq!(first.total(), Some(1));
@@ -45,11 +45,11 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
     let signed_at = checkpoint["signedAt"].as_str().unwrap();
     assert_eq!(signed_at, "2027-01-15T09:00:00.000Z");
     let claims = json!({
-        "chain": &format!("platform:{P1}"), "seq": 1_003, "hash": checkpoint["hash"], "iat": 1_800_003_600,
+        "chain": "platform:p-1", "seq": 1_003, "hash": checkpoint["hash"], "iat": 1_800_003_600,
     });
     assert_eq!(read(parts[1]), claims);
     assert_eq!(key["x"], world.app.audit_key.public().x());
-    let report = world.verify(&operator(), &format!("platformId={P1}")).await;
+    let report = world.verify(&operator(), "platformId=p-1").await;
     assert_eq!(report["head"]["hash"], checkpoint["hash"]);
 }
 
@@ -57,17 +57,17 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
 async fn a_missing_checkpoint_is_found_from_every_starting_point() {
     let world = World::new();
     let entries: Vec<_> = (0..2_100)
-        .map(|n| audit_entry(n, Some(P1), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.sign_checkpoints().await;
-    let of_chain = Filter::eq("chain", &format!("platform:{P1}"));
+    let of_chain = Filter::eq("chain", "platform:p-1");
     let at = |seq: i64| of_chain.clone().and(Filter::eq("seq", seq));
     let parts = async || {
         let mut told = Vec::new();
         for part in ["after=0", "after=0&limit=1200", "after=1200", "after=2100"] {
             let report = world
-                .verify(&operator(), &format!("platformId={P1}&{part}"))
+                .verify(&operator(), &format!("platformId=p-1&{part}"))
                 .await;
             let missing = report["problems"].as_array().unwrap().iter();
             let missing = missing.filter(|p| p["kind"] == "checkpoint_missing");

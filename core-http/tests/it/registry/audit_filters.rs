@@ -3,7 +3,7 @@
 use core_domain::shared::AuditEntry;
 use serde_json::Value;
 
-use crate::world::{P1, P2, World, audit_entry, on_every_store, operator, platform_path};
+use crate::world::{World, audit_entry, on_every_store, operator, platform_path};
 
 on_every_store! {
     every_filter_combination_returns_the_matching_entries_while_entries_are_added,
@@ -16,7 +16,7 @@ const ACTIONS: [&str; 4] = ["thing.made", "thing.made.twice", "thing", "think.ma
 fn entries(first: i64) -> Vec<AuditEntry> {
     (first..first + 72)
         .map(|n| {
-            let platform = [Some(P1), None, Some(P2)][(n / 2 % 3) as usize];
+            let platform = [Some("p-1"), None, Some("p-2")][(n / 2 % 3) as usize];
             let made = audit_entry(n, platform, ACTIONS[(n % 4) as usize]);
             AuditEntry {
                 actor_id: ["olga", "adam"][(n / 5 % 2) as usize].to_owned(),
@@ -111,7 +111,7 @@ async fn every_filter_combination_returns_the_matching_entries_while_entries_are
     world.write_entries(&there).await;
     let added = std::sync::atomic::AtomicI64::new(72);
     for chosen in combinations(&[
-        &[("platformId", P1)],
+        &[("platformId", "p-1")],
         &[("actorId", "olga")],
         &[
             ("eventType", "thing"),

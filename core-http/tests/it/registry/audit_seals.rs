@@ -13,8 +13,8 @@ use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
 use crate::world::{
-    NEXT_ROW_VERSION, P1, P2, World, audit_entry, entry_id, on_every_store, operator, owner,
-    plain_member, platform_path, user_without_organization,
+    NEXT_ROW_VERSION, World, audit_entry, entry_id, on_every_store, operator, owner, plain_member,
+    platform_path, user_without_organization,
 };
 
 on_every_store! {
@@ -147,7 +147,7 @@ async fn a_sealer_that_fails_at_any_call_still_seals_every_entry_once() {
 /// Writes ten sealed entries of a platform, of both streams, with checkpoints at the fifth and the last entry.
 async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
     let mut entries: Vec<_> = (0..10)
-        .map(|n| audit_entry(n, Some(P1), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     entries[3].stream = AuditStream::Reads;
     entries[3].before = entries[3].after.clone();
@@ -155,7 +155,7 @@ async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
     world.sign_checkpoints().await;
     world.write_entries(&entries[5..]).await;
     world.sign_checkpoints().await;
-    let report = world.verify(&operator(), &format!("platformId={P1}")).await;
+    let report = world.verify(&operator(), "platformId=p-1").await;
     assert_eq!(
         (&report["valid"], &report["checked"]),
         (&json!(true), &json!(10)),
@@ -167,7 +167,7 @@ async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
 
 /// Returns the problems of the chain, each with its entry id or sequence number.
 async fn problems(world: &World) -> Vec<String> {
-    let report = world.verify(&operator(), &format!("platformId={P1}")).await;
+    let report = world.verify(&operator(), "platformId=p-1").await;
     let problems = report["problems"].as_array().unwrap().iter();
     let told = problems.map(|problem| {
         let about = problem["entryId"]
@@ -197,7 +197,7 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
     // Every column of an entry.
     for (column, value) in [
         ("stream", text("changes")),
-        ("platform_id", text(P2)),
+        ("platform_id", text("p-2")),
         ("platform_id", Column::Null),
         ("actor_id", text("eve")),
         ("actor_type", text("service")),
@@ -239,7 +239,7 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
     world.forge(&entries[4]).await;
     assert_eq!(problems(&world).await, Vec::<String>::new());
 
-    let forged = audit_entry(20, Some(P1), "thing.made");
+    let forged = audit_entry(20, Some("p-1"), "thing.made");
     world.forge(&forged).await;
     assert_eq!(
         problems(&world).await,
@@ -250,14 +250,14 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
     let seals = world.seals().await;
     let seals: Vec<_> = seals
         .into_iter()
-        .filter(|s| s.chain.as_ref() == &format!("platform:{P1}"))
+        .filter(|s| s.chain.as_ref() == "platform:p-1")
         .collect();
     for (column, value) in [
         ("hash", text(GENESIS)),
         ("previous_hash", text(GENESIS)),
         ("position", Column::Int(0)),
         ("seq", Column::Int(7)),
-        ("chain", text(&format!("platform:{P2}"))),
+        ("chain", text("platform:p-2")),
         ("stream", text("reads")),
         ("stream", text("nothing")),
         NEXT_ROW_VERSION,
@@ -350,7 +350,7 @@ async fn assert_seal_changes_reported(world: &World, seals: &[AuditSeal]) {
         ("hash", Column::text(&seals[6].hash)),
         ("checkpoint_seq", Column::Int(5)),
     ];
-    let head = Filter::eq("chain", &format!("platform:{P1}"));
+    let head = Filter::eq("chain", "platform:p-1");
     world.tamper::<AuditHead>(head.clone(), &end).await;
     assert_eq!(problems(world).await, ["tail_missing 10"]);
     // A checkpoint that is changed to match the remaining chain is reported, and so is a deleted one.
@@ -376,7 +376,7 @@ async fn assert_seal_changes_reported(world: &World, seals: &[AuditSeal]) {
 async fn a_chain_can_be_verified_in_consecutive_parts() {
     let world = World::new();
     let entries: Vec<_> = (0..1_200)
-        .map(|n| audit_entry(n, Some(P1), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.seal().await;
@@ -384,7 +384,7 @@ async fn a_chain_can_be_verified_in_consecutive_parts() {
     world
         .forge(&AuditEntry {
             id: AuditId::parse(&format!("{}f", &entry_id(900)[..35])).unwrap(),
-            ..audit_entry(900, Some(P1), "a.b")
+            ..audit_entry(900, Some("p-1"), "a.b")
         })
         .await;
     let (mut after, mut told) = (0, Vec::new());
@@ -392,7 +392,7 @@ async fn a_chain_can_be_verified_in_consecutive_parts() {
         let report = world
             .verify(
                 &operator(),
-                &format!("platformId={P1}&after={after}&limit=500"),
+                &format!("platformId=p-1&after={after}&limit=500"),
             )
             .await;
         told.push(json!([
@@ -422,9 +422,7 @@ async fn a_chain_can_be_verified_in_consecutive_parts() {
             json!([1_001, 1_200, 200, true, none]),
         ]
     );
-    let report = world
-        .verify(&operator(), &format!("platformId={P1}&after=1201"))
-        .await;
+    let report = world.verify(&operator(), "platformId=p-1&after=1201").await;
     assert_eq!(
         (kinds(&report), &report["complete"]),
         (vec!["seals_missing"], &json!(false))

@@ -73,7 +73,7 @@ pub(crate) use limits::{assert_limit, assert_room_at_once};
 pub(crate) use payments::{FaultyPayments, PaymentFault, VALID_SIGNATURE};
 pub(crate) use provider::no_answer_error;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
-pub(crate) use seals::{NEXT_ROW_VERSION, P1, P2, P3, P4, audit_entry, entry_id};
+pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry, entry_id};
 pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
 pub(crate) use stores::{ExchangeableStore, on_every_store};
 pub(crate) use taxes::TestTaxes;

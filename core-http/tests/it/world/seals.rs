@@ -138,12 +138,6 @@ fn unprotected_table<R: Tabular>() -> &'static Table {
 /// A row version that differs from the 1 of a newly inserted row.
 pub(crate) const NEXT_ROW_VERSION: (&str, Column) = (VERSION, Column::Int(2));
 
-/// The ids of platforms that have only audit entries.
-pub(crate) const P1: &str = "019a0000-0000-7000-8000-000000000001";
-pub(crate) const P2: &str = "019a0000-0000-7000-8000-000000000002";
-pub(crate) const P3: &str = "019a0000-0000-7000-8000-000000000003";
-pub(crate) const P4: &str = "019a0000-0000-7000-8000-000000000004";
-
 /// Returns the time of the `n`-th entry.
 fn entry_time(n: i64) -> Timestamp {
     Timestamp::from_seconds(1_800_000_000 + n / 3)
