@@ -331,7 +331,7 @@ impl Environment {
 ///
 /// `from_text(x.as_text())` always returns `x`; stores rely on it.
 pub trait TextValue: Sized + Send + Sync {
-    /// Whether every stored value is a UUID in the form of [`is_uuid`](super::is_uuid), so that a database can store its 16
+    /// `true` if every stored value is a UUID in the form of [`is_uuid`](super::is_uuid), so that a database can store its 16
     /// bytes. Default: `false`.
     const IS_UUID: bool = false;
 

@@ -82,7 +82,7 @@ impl CellSet {
 
     /// Returns the state of each cell except home.
     pub(super) fn states(&self) -> Vec<CellState> {
-        let names = self.configs.iter().map(|cell| leaked(&cell.name));
+        let names = self.configs.iter().map(|cell| static_label(&cell.name));
         let names = self.names.get_or_init(|| names.collect());
         let others = names.iter().enumerate().skip(HOME + 1);
         let state = |(cell, name): (usize, &&'static str)| CellState {
@@ -128,12 +128,12 @@ impl CellSet {
 fn pool_names(cell: &CellConfig, pools: &[PoolState]) -> Vec<&'static str> {
     let name = |pool: &PoolState| match cell.name == HOME_NAME {
         true => pool.name,
-        false => leaked(&format!("{}-{}", cell.name, pool.name)),
+        false => static_label(&format!("{}-{}", cell.name, pool.name)),
     };
     pools.iter().map(name).collect()
 }
 
 /// Returns a label of metrics, which lives as long as the process.
-fn leaked(label: &str) -> &'static str {
+fn static_label(label: &str) -> &'static str {
     label.to_owned().leak()
 }

@@ -86,7 +86,7 @@ fn compare_text<'q>(
         w.name(column).sql(operator(op));
         match text {
             Cow::Borrowed(text) => w.value(kind, ValueRef::Text(text)),
-            Cow::Owned(text) => w.generated(kind, text),
+            Cow::Owned(text) => w.text_value(kind, text),
         };
         return;
     }
@@ -97,7 +97,7 @@ fn compare_text<'q>(
         Op::Gt | Op::Ge => (Op::Ge, first_uuid_from(&text)),
     };
     match (op, from) {
-        (_, Some(from)) => w.name(column).sql(operator(op)).generated(kind, from),
+        (_, Some(from)) => w.name(column).sql(operator(op)).text_value(kind, from),
         (Op::Ne | Op::Lt, None) => w.name(column).sql(" IS NOT NULL"),
         (_, None) => w.sql("FALSE"),
     };

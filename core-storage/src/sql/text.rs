@@ -121,7 +121,7 @@ impl<'q> StatementWriter<'q> {
     }
 
     /// Writes a placeholder for a text that was generated with the statement.
-    pub(super) fn generated(&mut self, described: Type, text: String) -> &mut Self {
+    pub(super) fn text_value(&mut self, described: Type, text: String) -> &mut Self {
         self.bind(Bind::Generated(self.stored_type(described), text))
     }
 

@@ -21,7 +21,7 @@ pub(super) fn first_uuid_from(text: &str) -> Option<String> {
             _ => next_digit(byte),
         };
         return match next {
-            Some(next) => Some(completed(&text[..at], next)),
+            Some(next) => Some(first_uuid_with(&text[..at], next)),
             None => successor(&text[..at]),
         };
     }
@@ -40,13 +40,13 @@ const fn is_digit(byte: u8) -> bool {
 const fn next_digit(byte: u8) -> Option<char> {
     match byte {
         ..b'0' => Some('0'),
-        ..b'a' => Some('a'),
+        b':'..b'a' => Some('a'),
         _ => None,
     }
 }
 
 /// Returns the smallest UUID that starts with this text and character.
-fn completed(start: &str, next: char) -> String {
+fn first_uuid_with(start: &str, next: char) -> String {
     let rest = NIL.get(start.len() + 1..).unwrap_or_default();
     format!("{start}{next}{rest}")
 }
@@ -58,7 +58,7 @@ fn successor(start: &str) -> Option<String> {
         b'9' => b'a',
         digit => digit + 1,
     };
-    Some(completed(&start[..at], char::from(larger)))
+    Some(first_uuid_with(&start[..at], char::from(larger)))
 }
 
 #[cfg(test)]

@@ -284,6 +284,8 @@ async fn every_metric_has_series_once_a_suite_has_worked() {
     suite.jobs().wait_until_ended(&job).await.unwrap();
     metrics.refresh().await;
     let names = metrics.descriptions().into_iter().map(|known| known.name);
+    // This one has series only if there are cells, see the tests of an outage of a cell.
+    let names = names.filter(|name| *name != "core_store_cell_reached");
     let names: Vec<&str> = names.collect();
     assert!(names.len() > 50);
     // The sweeper asks the payment provider for missed events at the start, in the background.

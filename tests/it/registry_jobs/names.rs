@@ -7,6 +7,7 @@ use core_domain::registry::{
     FeatureActivation, FeatureActivationQuery, Platform, ProviderName, Resource, ResourceStatus,
     ResourceType, resource_name,
 };
+use core_domain::testing::named_uuid;
 use core_domain::use_case::registry::resource;
 
 use super::others::{by_hand, make};
@@ -27,7 +28,7 @@ async fn enter_unchecked(
     named: (ResourceType, &str),
 ) -> ResourceId {
     let row = world.find::<Platform>(platform).await.unwrap();
-    let id = ResourceId::parse(&format!("by-hand-{}", named.0)).unwrap();
+    let id = ResourceId::parse(&named_uuid(&format!("by-hand-{}", named.0))).unwrap();
     let command = by_hand(named, Environment::Stg);
     let resource = Resource::create(id.clone(), &row, entity, command, row.created_at);
     world.insert(resource).await;

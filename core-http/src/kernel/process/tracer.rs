@@ -102,17 +102,20 @@ impl Tracer {
 
     /// Returns the time of the clock with the resolution of the monotonic time, so that short spans can be told apart.
     fn now(&self) -> Duration {
+        let before = Instant::now();
         let clock = self.clock.now().millis();
         let clock = Duration::from_millis(u64::try_from(clock).unwrap_or(0));
-        let moment = Instant::now();
+        // This thread may not have run for a while since the clock was read, which is no drift.
+        let after = Instant::now();
         let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((time, anchored)) = *anchor {
-            let now = time + moment.saturating_duration_since(anchored);
-            if now.abs_diff(clock) < MAX_DRIFT {
+            let at = |moment: Instant| time + moment.saturating_duration_since(anchored);
+            let now = at(after);
+            if at(before) < clock + MAX_DRIFT && clock < now + MAX_DRIFT {
                 return now;
             }
         }
-        *anchor = Some((clock, moment));
+        *anchor = Some((clock, after));
         clock
     }
 }
@@ -204,4 +207,46 @@ pub(crate) fn start_client_span(name: &str) -> Option<(TraceContext, Option<Open
     let context = current.context.child(current.tracer.entropy());
     let span = current.tracer.start(&context, SpanKind::Client, name);
     Some((context, span))
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::kernel::Timestamp;
+    use core_domain::testing::{MemorySpans, SeededEntropy};
+
+    use super::*;
+
+    /// A clock whose third reading takes long to arrive.
+    #[derive(Debug)]
+    struct SlowClock {
+        started: Instant,
+        readings: Mutex<u32>,
+    }
+
+    impl Clock for SlowClock {
+        fn now(&self) -> Timestamp {
+            let mut readings = self.readings.lock().unwrap();
+            *readings += 1;
+            let millis = 1_000_000 + self.started.elapsed().as_millis();
+            let until = Instant::now() + 2 * MAX_DRIFT;
+            while *readings == 3 && Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            Timestamp::from_millis(i64::try_from(millis).unwrap())
+        }
+    }
+
+    #[test]
+    fn time_does_not_go_back_while_a_thread_that_has_read_the_clock_does_not_run() {
+        let clock = Arc::new(SlowClock {
+            started: Instant::now(),
+            readings: Mutex::new(0),
+        });
+        let sampling = Sampling::new(1.0, [1; 32]);
+        let sink = Arc::new(MemorySpans::default());
+        let tracer = Tracer::new(sink, sampling, clock, Arc::new(SeededEntropy::new(1)));
+        let times = [(); 4].map(|()| tracer.now());
+        assert!(times.is_sorted(), "{times:?}");
+        assert!(times[2] >= times[1] + 2 * MAX_DRIFT, "{times:?}");
+    }
 }

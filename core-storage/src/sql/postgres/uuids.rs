@@ -30,7 +30,7 @@ impl UuidTexts {
         let columns = columns.iter().enumerate();
         let described = columns.filter(|(_, column)| column.kind == Type::Uuid);
         for (at, _) in described.filter(|(at, _)| is_uuid(*at)) {
-            self.0.push((at, read(at)?.map(hyphenated)));
+            self.0.push((at, read(at)?.map(text_of)));
         }
         Ok(())
     }
@@ -46,7 +46,7 @@ impl UuidTexts {
     }
 }
 
-fn hyphenated(uuid: Uuid) -> [u8; Hyphenated::LENGTH] {
+fn text_of(uuid: Uuid) -> [u8; Hyphenated::LENGTH] {
     let mut text = [0; Hyphenated::LENGTH];
     uuid.as_hyphenated().encode_lower(&mut text);
     text
