@@ -11,7 +11,7 @@ import time
 DAY = 24 * 60 * 60 * 1000
 YEAR = 365 * DAY
 # An estimate of the size of an audit entry with its seal, checkpoint and indexes. It decides only the number of entries.
-AUDIT_ENTRY_BYTES = 3250
+AUDIT_ENTRY_BYTES = 2550
 BATCH = 200_000
 GIGABYTE = 1 << 30
 
