@@ -8,7 +8,7 @@ use core_domain::access::authorize_operator;
 use core_domain::kernel::{Caller, Context, PlatformId, PlatformOwned};
 use core_domain::port::{Store, transact};
 use core_domain::provisioning::{Job, LaneKey};
-use core_domain::testing::{MemoryBlobs, MemoryInfrastructure};
+use core_domain::testing::{MemoryBlobs, MemoryInfrastructure, named_uuid};
 use core_domain::use_case::provisioning::{
     JobInput, JobKind, JobStep, Kinds, Observation, StepContext, StepError, Steps, Worker, enqueue,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Order {
 
 impl Order {
     pub(crate) fn in_lane(lane: u32) -> Self {
-        let platform_id = PlatformId::parse(&format!("lane-{lane}")).unwrap();
+        let platform_id = PlatformId::parse(&named_uuid(&format!("lane-{lane}"))).unwrap();
         Self { platform_id }
     }
 }
