@@ -110,18 +110,12 @@ pub fn member(user: &str, platform: &str, role: Role) -> Option<Caller> {
 }
 
 /// Returns the session of the person that [`member`] returns for this user.
-///
-/// # Panics
-/// Never.
 #[must_use]
 pub fn session_of(user: &str) -> SessionId {
     id_of(&format!("session-of-{user}"), SessionId::parse)
 }
 
 /// Returns the organization of the person that [`member`] returns for this platform.
-///
-/// # Panics
-/// Never.
 #[must_use]
 pub fn organization_of(platform: &str) -> OrganizationId {
     id_of(

@@ -3,16 +3,11 @@
 //! A database that stores ids as UUIDs cannot compare them with a text that is none, such as the unknown id of a request or the
 //! first digits of an instant. Such a text is replaced by the first UUID that does not sort before it.
 
-use core_domain::kernel::is_uuid;
-
 /// The smallest UUID.
 const NIL: &str = "00000000-0000-0000-0000-000000000000";
 
 /// Returns the first UUID, in order, that does not sort before the text; `None` if all do.
 pub(super) fn first_uuid_from(text: &str) -> Option<String> {
-    if is_uuid(text) {
-        return Some(text.to_owned());
-    }
     for (at, (zero, byte)) in NIL.bytes().zip(text.bytes()).enumerate() {
         let next = match zero {
             b'-' if byte == b'-' => continue,
@@ -25,7 +20,7 @@ pub(super) fn first_uuid_from(text: &str) -> Option<String> {
             None => successor(&text[..at]),
         };
     }
-    // The text is the start of UUIDs, or a UUID and more.
+    // The text is a UUID, the start of UUIDs, or a UUID and more.
     match NIL.get(text.len()..) {
         Some(rest) => Some(format!("{text}{rest}")),
         None => successor(&text[..NIL.len()]),
@@ -63,6 +58,7 @@ fn successor(start: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use core_domain::kernel::is_uuid;
     use proptest::prelude::*;
 
     use super::*;

@@ -234,12 +234,13 @@ async fn finish<C: MigrationConnection>(
     if let Some(release) = migrations::release_to_record(done) {
         record(connection, &release).await?;
     }
-    for table in target.extra {
-        let create = ddl::create(table, Dialect::Postgres, true);
-        let create = fitting(connection, create).await?;
-        connection.run(&create).await?;
+    if target.extra.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let extra = target.extra.iter();
+    let create = extra.map(|table| ddl::create(table, Dialect::Postgres, true));
+    let create = fitting(connection, create.collect()).await?;
+    connection.run(&create).await
 }
 
 /// Runs the statements of a migration outside a transaction. Returns `false` if another process has the lock.
