@@ -131,6 +131,14 @@ impl Filter {
         Self::Compare(column, Op::Eq, value.into_value())
     }
 
+    /// The column equals the value, or is NULL if there is no value.
+    pub fn eq_or_null(column: &'static str, value: Option<impl IntoValue>) -> Self {
+        match value {
+            Some(value) => Self::eq(column, value),
+            None => Self::IsNull(column),
+        }
+    }
+
     /// The column does not equal the value.
     pub fn ne(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Ne, value.into_value())
@@ -302,6 +310,15 @@ impl Filter {
             Self::And(all) => all.iter().any(|part| part.requires_null(column)),
             Self::IsNull(own) => *own == column,
             _ => false,
+        }
+    }
+
+    /// Returns whether the predicate is one of those that every matching row must satisfy.
+    #[must_use]
+    pub fn requires(&self, predicate: &Self) -> bool {
+        match self {
+            Self::And(all) => all.iter().any(|part| part.requires(predicate)),
+            one => one == predicate,
         }
     }
 

@@ -35,9 +35,9 @@ pub struct Select {
     /// If `true`, records that cannot be decoded are skipped; if `false`, they abort the unit. Engines can ignore this
     /// field.
     pub skips_damaged: bool,
-    /// `true` if the rows wait for work that any of them can begin with, so that rows in a database that cannot be reached can be
-    /// left out. Engines with one database ignore this field.
-    pub is_of_queue: bool,
+    /// If `true`, rows in a database that cannot be reached are left out, such as rows that wait for work, which can begin with any
+    /// of them; if `false`, the query fails. Engines with one database ignore this field.
+    pub skips_unreachable: bool,
 }
 
 impl Select {
@@ -52,14 +52,14 @@ impl Select {
             limit: None,
             list: None,
             skips_damaged: false,
-            is_of_queue: false,
+            skips_unreachable: false,
         }
     }
 
-    /// Declares that the rows wait for work, see [`Self::is_of_queue`].
+    /// Leaves out rows in a database that cannot be reached, see [`Self::skips_unreachable`].
     #[must_use]
-    pub const fn of_queue(mut self) -> Self {
-        self.is_of_queue = true;
+    pub const fn skip_unreachable(mut self) -> Self {
+        self.skips_unreachable = true;
         self
     }
 

@@ -89,7 +89,7 @@ impl RowUnit {
             return Ok(Vec::new());
         };
         let mut staged = Vec::new();
-        let select = Select::of(staging).limit(limit).of_queue();
+        let select = Select::of(staging).limit(limit).skip_unreachable();
         let select = select.leave_out_damaged(true);
         let mut visit = |row: &dyn ReadRow| {
             let id = row.read(0)?.as_text().unwrap_or_default().to_owned();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use core_storage::testing::{self, Proxy, TestDatabase};
 use serde_json::json;
 
-use crate::world::{Call, Installation, SERVICE_KEY, Server};
+use crate::world::{Call, Installation, SERVICE_KEY, Server, sign_up};
 
 /// Much longer than anything that is waited for.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -64,7 +64,7 @@ impl Cells {
             let create = Call::post("/api/v1/platforms", &body).bearer(SERVICE_KEY);
             let created = server.send("registry", create).await.expect(201);
             let id = created.text("id").to_owned();
-            let is_in_a = count(&self.a, &format!("platforms WHERE id = '{id}'")).await == 1;
+            let is_in_a = count(&self.a, &platform_with(&id)).await == 1;
             found[usize::from(!is_in_a)].get_or_insert(id);
             if let [Some(in_a), Some(in_b)] = &found {
                 return [in_a.clone(), in_b.clone()];
@@ -72,6 +72,11 @@ impl Cells {
         }
         panic!("all platforms are in one cell");
     }
+}
+
+/// Returns the table and the condition that select a platform.
+fn platform_with(id: &str) -> String {
+    format!("platforms WHERE id = '{id}'")
 }
 
 async fn count(database: &TestDatabase, from: &str) -> i64 {
@@ -129,6 +134,20 @@ async fn provision(server: &Server, platform: &str) -> String {
     format!("/api/v1/provision/jobs/{}", started.text("jobId"))
 }
 
+/// Creates an organization with a platform by an onboarding, and waits for its end.
+async fn onboard(server: &Server, token: &str, slug: &str) {
+    let body = json!({ "platformName": "Ada", "slug": slug });
+    let started = server.post(token, "/api/v1/onboarding/start", body);
+    let started = started.await.expect(202);
+    let job = started.text("jobId");
+    until_status(
+        server,
+        &format!("/api/v1/provision/jobs/{job}"),
+        "COMPLETED",
+    )
+    .await;
+}
+
 /// Waits until a job has this status.
 async fn until_status(server: &Server, job: &str, status: &str) {
     wait_for(status, async || {
@@ -163,9 +182,20 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
     let first = server.send("registry", created.clone()).await.expect(201);
     let again = server.send("registry", created).await.expect(201);
     assert_eq!(first.text("id"), again.text("id"));
-    // The job begins. It waits before it creates something whose name must be unique over all cells.
+    // Names that are unique over all cells need no other cell.
     let job = provision(&server, &in_a).await;
-    until_status(&server, &job, "RUNNING").await;
+    until_status(&server, &job, "COMPLETED").await;
+    // The platforms of new customers are in the cell that can be reached.
+    for name in ["grace", "alan", "edsger", "barbara"] {
+        let customer = sign_up(&server, name, name).await;
+        let own = server.get(&customer.token, "/api/v1/platforms").await;
+        let own = own.expect(200);
+        assert_eq!(own.json["data"][0]["id"], *customer.platform, "{name}");
+        assert_eq!(count(&cells.a, &platform_with(&customer.platform)).await, 1);
+        onboard(&server, &customer.token, &format!("second-of-{name}")).await;
+    }
+    let all = Call::get("/api/v1/platforms").bearer(SERVICE_KEY);
+    let _ = server.send("registry", all).await.expect(503);
     let email = json!({ "email": "ada@example.org" });
     let link = Call::post("/api/auth/sign-in/magic-link", &email);
     let _ = server.send("iam", link).await.expect(200);
@@ -202,6 +232,5 @@ async fn a_cell_that_cannot_be_reached_stops_only_its_own_platforms_postgres() {
         .await
         .expect(201);
     assert!(count(&cells.b, "entities").await > 0);
-    until_status(&server, &job, "COMPLETED").await;
     assert!(server.terminate().await.success());
 }

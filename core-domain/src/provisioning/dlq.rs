@@ -137,7 +137,12 @@ pub enum DlqQuery {
         kind: Option<String>,
     },
     /// The open dead letter of a job.
-    OpenOf(JobId),
+    OpenOf {
+        /// The id of the job.
+        job_id: JobId,
+        /// The platform that the job works for; `None` if it works for none.
+        platform_id: Option<PlatformId>,
+    },
     /// The dead letters that were created and last changed before this time, and are resolved or discarded; earliest
     /// first.
     ClosedBefore(Timestamp),

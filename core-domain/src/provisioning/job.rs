@@ -328,10 +328,22 @@ pub enum JobQuery {
     Completed(&'static str),
     /// The unfinished jobs of a platform, oldest first.
     Unfinished(PlatformId),
-    /// The jobs that this job queued, newest first.
-    QueuedBy(JobId),
-    /// The jobs of this kind that this job queued, newest first. Finds the undo jobs of a job.
-    Undoing(JobId, String),
+    /// The jobs in the lanes of a platform that a job queued, newest first.
+    QueuedBy {
+        /// The job that queued them.
+        parent: JobId,
+        /// The platform.
+        platform_id: PlatformId,
+    },
+    /// The jobs of a kind and lane that a job queued, newest first. Finds the undo jobs of a job, which run in its lane.
+    Undoing {
+        /// The job that queued them.
+        parent: JobId,
+        /// Their kind.
+        kind: String,
+        /// Their lane.
+        lane: LaneKey,
+    },
     /// The waiting jobs whose `run_at` is at or before this time, earliest first.
     WakeAt(Timestamp),
     /// The unfinished jobs whose deadline is before this time, earliest first.
@@ -361,6 +373,16 @@ impl JobKey {
     pub fn key(&self) -> &str {
         // Earlier versions stored keys without a scope.
         self.0.splitn(3, SEPARATOR).nth(2).unwrap_or(&self.0)
+    }
+
+    /// Returns the id of the platform that scopes the key; `None` for a job without a platform, and for a key that an earlier
+    /// version stored without a scope.
+    #[must_use]
+    pub fn platform(&self) -> Option<&str> {
+        let mut parts = self.0.splitn(3, SEPARATOR).skip(1);
+        let platform = parts.next()?;
+        parts.next()?;
+        (!platform.is_empty()).then_some(platform)
     }
 
     /// Returns the key with its scope.

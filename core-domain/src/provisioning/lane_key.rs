@@ -20,6 +20,12 @@ impl LaneKey {
         Self(format!("hostnames:{id}"))
     }
 
+    /// Returns the keys of all lanes of a platform.
+    #[must_use]
+    pub fn of_platform(id: &PlatformId) -> [Self; 2] {
+        [Self::platform(id), Self::hostnames(id)]
+    }
+
     /// Returns the key of an onboarding's lane, used until its platform exists.
     #[must_use]
     pub fn onboarding(id: &OnboardingId) -> Self {

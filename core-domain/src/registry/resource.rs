@@ -164,6 +164,15 @@ pub enum ResourceQuery {
     },
     /// The resources with this name at the provider that are not deleted.
     Named(String),
+    /// The resource of an object at the provider that is not deleted. At most one has these values.
+    OfObject {
+        /// The account of the object; `None` for the account of the installation.
+        cf_account_id: Option<AccountName>,
+        /// The type of the resource.
+        resource_type: ResourceType,
+        /// The name of the object.
+        cf_name: ProviderName,
+    },
     /// The resources with this name at the provider, including deleted ones.
     EverNamed(String),
     /// The resources in an environment that are not deleted.

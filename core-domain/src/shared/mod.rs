@@ -35,6 +35,6 @@ pub use webhook::{
     CreateWebhook, MAX_MESSAGE_BYTES, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, UrlTarget,
     Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent, WebhookDeliveryFilter,
     WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookEvent, WebhookEventType, WebhookOutcome,
-    WebhookQuery, WebhookSecret, WebhookStatus, WebhookTargets, WebhookUrl, change_message,
-    is_public, test_message,
+    WebhookQuery, WebhookRef, WebhookSecret, WebhookStatus, WebhookTargets, WebhookUrl,
+    change_message, is_public, test_message,
 };

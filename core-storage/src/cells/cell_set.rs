@@ -100,28 +100,42 @@ impl CellSet {
     /// Returns the cell of a platform that is not in the directory.
     pub(super) fn cell_of_unknown(&self, platform: &str) -> usize {
         match self.spreads_unknown.load(Ordering::Relaxed) {
-            true => self.cell_for_new(platform),
+            true => choose(&self.taking_new(), platform),
             false => HOME,
         }
     }
 
-    /// Returns the cell for a new platform. It depends only on the id and on the cells that take new platforms.
+    /// Returns the cell for a new platform. It depends only on the id and on the cells that take new platforms and can be
+    /// reached.
     pub(super) fn cell_for_new(&self, platform: &str) -> usize {
-        let taking = self.configs.iter().zip(0..);
-        let taking: Vec<usize> = taking
-            .filter(|(cell, _)| cell.takes_new_platforms)
-            .map(|(_, index)| index)
+        let taking = self.taking_new();
+        let reached = taking.iter().copied();
+        let reached: Vec<usize> = reached
+            .filter(|cell| !self.availability.is_away(*cell))
             .collect();
-        let hash = Sha256::digest(platform.as_bytes());
-        let number = hash
-            .iter()
-            .take(4)
-            .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
-        taking
-            .get(number % taking.len().max(1))
-            .copied()
-            .unwrap_or(HOME)
+        match reached.is_empty() {
+            true => choose(&taking, platform),
+            false => choose(&reached, platform),
+        }
     }
+
+    /// Returns the cells that take new platforms.
+    fn taking_new(&self) -> Vec<usize> {
+        let cells = self.configs.iter().zip(0..);
+        let taking = cells.filter(|(cell, _)| cell.takes_new_platforms);
+        taking.map(|(_, index)| index).collect()
+    }
+}
+
+/// Chooses one of the cells by the hash of the platform's id. Returns home if there is none.
+fn choose(cells: &[usize], platform: &str) -> usize {
+    let hash = Sha256::digest(platform.as_bytes());
+    let number = hash
+        .iter()
+        .take(4)
+        .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+    let chosen = cells.get(number % cells.len().max(1));
+    chosen.copied().unwrap_or(HOME)
 }
 
 /// Returns the names of the pools of a cell.

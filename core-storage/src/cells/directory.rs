@@ -1,21 +1,30 @@
 //! The directory: in which cell each platform is, and which platforms are moving.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
+use core_domain::registry::Platform;
 
 use super::config::CellConfig;
 use super::tables;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx, copies};
+use crate::table::VERSION;
+use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
 /// The row of the directory with the random name of the installation. It is not the id of a platform.
 pub(super) const INSTALLATION: &str = "*";
+
+/// The column with the organization of a platform, in the directory and in the table of platforms.
+pub(super) const ORGANIZATION: &str = "organization_id";
+
+/// The organization in the entry of a platform that belongs to none.
+pub(super) const NO_ORGANIZATION: &str = "";
 
 /// The number of entries that are remembered. Beyond it, all are forgotten.
 const MAX_ENTRIES: usize = 100_000;
@@ -202,6 +211,27 @@ impl Directory {
         Ok(cells)
     }
 
+    /// Reads the cells that have platforms of an organization, in a unit of the home cell. Includes those of platforms whose
+    /// organization is not known.
+    pub(super) async fn cells_of_organization(
+        &self,
+        home: &mut dyn RowTx,
+        organization: &Value,
+    ) -> Result<BTreeSet<usize>, StoreError> {
+        let its_platforms = Filter::Or(vec![
+            Filter::eq(ORGANIZATION, organization.clone()),
+            Filter::IsNull(ORGANIZATION),
+        ]);
+        let its_platforms = its_platforms.and(Filter::ne(tables::PLATFORMS.key(), INSTALLATION));
+        let cells = home.sum(&tables::PLATFORMS, VERSION, &["cell"], &its_platforms);
+        let mut found = BTreeSet::new();
+        for cell in cells.await? {
+            let name = cell.values.first().and_then(Value::as_text);
+            found.insert(self.index_of(name.unwrap_or_default())?);
+        }
+        Ok(found)
+    }
+
     /// Returns the index of the cell with this name.
     pub(super) fn index_of(&self, name: &str) -> Result<usize, StoreError> {
         let index = self.indexes.get(name).copied();
@@ -238,16 +268,42 @@ pub(crate) async fn ensure_names_cover(
     )))
 }
 
-/// Adds a platform to the directory, in a unit of the home cell.
+/// Adds a platform to the directory, in a unit of the home cell. Its organization is not known yet.
 pub(super) async fn add(
     home: &mut dyn RowTx,
     platform: &str,
     cell: &str,
 ) -> Result<(), StoreError> {
-    home.insert(&tables::PLATFORMS, entry(platform, cell)).await
+    let entry = entry(platform, cell, Value::Null);
+    home.insert(&tables::PLATFORMS, entry).await
 }
 
-/// Returns the row of a platform in the directory.
-pub(super) fn entry(platform: &str, cell: &str) -> Row {
-    vec![Value::text(platform), Value::text(cell), Value::Int(1)]
+/// Records the organization of a platform, in a unit of the home cell.
+pub(super) async fn set_organization(
+    home: &mut dyn RowTx,
+    platform: &Value,
+    organization: Value,
+) -> Result<(), StoreError> {
+    let entry = Filter::eq(tables::PLATFORMS.key(), platform.clone());
+    let set = [(ORGANIZATION, organization)];
+    home.update(&tables::PLATFORMS, &entry, &set).await?;
+    Ok(())
+}
+
+/// Returns the row of a platform in the directory. The organization is NULL if it is not known.
+pub(super) fn entry(platform: &str, cell: &str, organization: Value) -> Row {
+    vec![
+        Value::text(platform),
+        Value::text(cell),
+        organization,
+        Value::Int(1),
+    ]
+}
+
+/// Returns the organization of a platform as the directory has it, from the row of the platform.
+pub(super) fn organization_of(platform: &Row) -> Value {
+    match Platform::TABLE.value(platform, ORGANIZATION) {
+        Value::Null => Value::text(NO_ORGANIZATION),
+        organization => organization.clone(),
+    }
 }

@@ -1,20 +1,22 @@
 //! The first use of cells: the existing platforms of home become part of the directory.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use core_domain::kernel::{Entropy, StoreError};
 use core_domain::port::Mode;
+use core_domain::registry::Platform;
 use core_domain::shared::AuditHead;
 
 use super::config::CellConfig;
-use super::directory::INSTALLATION;
+use super::directory::{INSTALLATION, NO_ORGANIZATION};
 use super::place::{Place, place_of};
 use super::{directory, tables, unique_values};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::copies;
+use crate::table::Table;
 use crate::tabular::Tabular;
-use crate::value::{ReadRow, Value};
+use crate::value::{ReadRow, Row, Value};
 
 /// The number of rows that are added to the home cell in one unit of work.
 const SLICE: u32 = 1_000;
@@ -25,9 +27,11 @@ pub(super) async fn enroll(home: &CellConfig, entropy: &dyn Entropy) -> Result<S
     if let Some(name) = installation(home).await? {
         return Ok(name);
     }
-    // Each platform with a log has a head, also if the platform itself was removed.
-    let with_platforms = unique_values::tables()
+    // The first row of a platform in the directory stays, so its organization is that of the record. Each platform with a log
+    // has a head, also if the platform itself was removed.
+    let with_platforms = [Platform::TABLE]
         .into_iter()
+        .chain(unique_values::tables())
         .chain([AuditHead::TABLE]);
     for table in with_platforms {
         enroll_rows(home, Select::of(table)).await?;
@@ -36,7 +40,7 @@ pub(super) async fn enroll(home: &CellConfig, entropy: &dyn Entropy) -> Result<S
     entropy.fill(&mut random);
     let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut unit = home.rows.begin(Mode::Write).await?;
-    let row = directory::entry(INSTALLATION, &name);
+    let row = directory::entry(INSTALLATION, &name, Value::text(NO_ORGANIZATION));
     unit.insert_new(&tables::PLATFORMS, vec![row]).await?;
     unit.commit().await?;
     let name = installation(home).await?;
@@ -73,16 +77,28 @@ async fn enroll_rows(home: &CellConfig, mut select: Select) -> Result<(), StoreE
             .flat_map(|row| unique_values::of_row(table, row));
         let values = values.map(|value| unique_values::row(&value)).collect();
         unit.insert_new(&tables::UNIQUE_VALUES, values).await?;
-        if let Place::Named(column, naming) = place_of(table) {
-            let names = rows
-                .iter()
-                .filter_map(|row| table.value(row, column).as_text());
-            let platforms: BTreeSet<String> =
-                names.filter_map(|name| naming.platform(name)).collect();
-            let entries = platforms.iter().map(|id| directory::entry(id, &home.name));
-            let entries = entries.collect();
-            unit.insert_new(&tables::PLATFORMS, entries).await?;
-        }
+        let entries = entries_of(table, &rows, &home.name);
+        unit.insert_new(&tables::PLATFORMS, entries).await?;
         unit.commit().await?;
     }
+}
+
+/// Returns the entries of the platforms of these rows, each once. The organization of a platform that was removed is none.
+fn entries_of(table: &'static Table, rows: &[Row], cell: &str) -> Vec<Row> {
+    let Place::Named(column, naming) = place_of(table) else {
+        return Vec::new();
+    };
+    let is_platform = table.name == Platform::TABLE.name;
+    let mut platforms = BTreeMap::new();
+    for row in rows {
+        let platform = table.value(row, column).as_text();
+        let organization = match is_platform {
+            true => directory::organization_of(row),
+            false => Value::text(NO_ORGANIZATION),
+        };
+        let platform = platform.and_then(|name| naming.platform(name));
+        platforms.extend(platform.map(|platform| (platform, organization)));
+    }
+    let entry = |(id, organization): (String, Value)| directory::entry(&id, cell, organization);
+    platforms.into_iter().map(entry).collect()
 }

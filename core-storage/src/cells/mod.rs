@@ -15,8 +15,8 @@
 //!   [`CellRows::end_abandoned`] carries the decision out if the process could not. Until then, other units do not see the
 //!   changes that are prepared.
 //! - A value that is unique in the installation, such as the slug of a platform, is unique over all cells.
-//! - While a cell cannot be reached, only what needs it fails: its platforms, and queries over all platforms. What waits for
-//!   [work](crate::Select::is_of_queue) leaves it out.
+//! - While a cell cannot be reached, only what needs it fails: its platforms, organizations that have platforms there, and
+//!   queries over all platforms. What waits for work [leaves it out](crate::Select::skips_unreachable).
 //! - Units that use the same database behave as in a single store. Over several databases, a read unit does not see one
 //!   common state, and concurrent write units can each decide on what the other changes in another database.
 //! - The seals of the audit log have one order over all cells. A reader that knows its end, from home, sees all seals before
@@ -37,6 +37,7 @@ mod config;
 mod directory;
 mod enroll;
 mod hidden;
+mod hints;
 mod inventory;
 mod merge;
 mod move_platform;

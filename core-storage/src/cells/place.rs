@@ -57,7 +57,7 @@ impl Naming {
         };
         match self {
             Self::Id | Self::Owner => vec![platform.to_owned()],
-            Self::Lane => [LaneKey::platform(&id), LaneKey::hostnames(&id)]
+            Self::Lane => LaneKey::of_platform(&id)
                 .iter()
                 .map(|lane| lane.as_str().to_owned())
                 .collect(),
@@ -83,8 +83,8 @@ pub(super) fn place_of(table: &Table) -> Place {
         "job_events" | "job_leases" => Place::OfJob("job_id"),
         "audit_archives" => Place::Everywhere,
         "outbox_messages" => Place::Any,
-        // Found by their secret, before their platform is known.
-        "api_keys" | "billing_portal_sessions" => Place::Home,
+        // Found by their secret, or by their slug or person, before their platform is known.
+        "api_keys" | "billing_portal_sessions" | "onboardings" => Place::Home,
         _ if tables::is_internal(table) => Place::Home,
         _ if has_platform(table) => Place::Named(PLATFORM, Naming::Id),
         _ => Place::Home,
@@ -180,6 +180,7 @@ mod tests {
                 "mail_quotas",
                 "maintenance_leases",
                 "members",
+                "onboardings",
                 "organizations",
                 "passkey_challenges",
                 "passkeys",

@@ -18,7 +18,7 @@ use super::hidden::{hidden_platforms, rows_without};
 use super::place::{Naming, Place, place_of};
 use crate::filter::Filter;
 use crate::row_store::RowTx;
-use crate::table::Table;
+use crate::table::{PLATFORM, Table};
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -407,6 +407,16 @@ impl CellUnit {
         table: &'static Table,
         key: &Value,
     ) -> Result<Option<usize>, StoreError> {
+        self.find_in(self.each(), table, key).await
+    }
+
+    /// Finds which of the cells has the row with this key.
+    pub(super) async fn find_in(
+        &mut self,
+        cells: Vec<usize>,
+        table: &'static Table,
+        key: &Value,
+    ) -> Result<Option<usize>, StoreError> {
         if let Some(cell) = self.seen.cell(table, key) {
             return Ok(Some(cell));
         }
@@ -414,7 +424,7 @@ impl CellUnit {
             return Ok(None);
         };
         let mut left_out = LeftOut::default();
-        for cell in self.each() {
+        for cell in cells {
             let was_open = self.is_open(cell);
             let found = self.has_row(cell, table, text).await;
             if self.unless_unreachable(cell, was_open, found, &mut left_out)? == Some(true) {
@@ -502,12 +512,36 @@ impl CellUnit {
         naming: Naming,
         values: &[Value],
     ) -> Result<BTreeSet<usize>, StoreError> {
-        let (mut cells, mut unknown) = (BTreeSet::new(), Vec::new());
+        let (mut is_home_named, mut platforms) = (false, Vec::new());
         for value in values {
-            let Some(platform) = value.as_text().and_then(|text| naming.platform(text)) else {
-                cells.insert(HOME);
-                continue;
-            };
+            match value.as_text().and_then(|text| naming.platform(text)) {
+                Some(platform) => platforms.push(platform),
+                None => is_home_named = true,
+            }
+        }
+        let mut cells = self.cells_of_each(platforms).await?;
+        if is_home_named {
+            cells.insert(HOME);
+        }
+        Ok(cells)
+    }
+
+    /// Returns the cells of the platforms, and home. Reads the directory at most once.
+    pub(super) async fn cells_of_platforms(
+        &mut self,
+        platforms: Vec<String>,
+    ) -> Result<BTreeSet<usize>, StoreError> {
+        let mut cells = self.cells_of_each(platforms).await?;
+        cells.insert(HOME);
+        Ok(cells)
+    }
+
+    async fn cells_of_each(
+        &mut self,
+        platforms: Vec<String>,
+    ) -> Result<BTreeSet<usize>, StoreError> {
+        let (mut cells, mut unknown) = (BTreeSet::new(), Vec::new());
+        for platform in platforms {
             match self.remembered_cell(&platform) {
                 Some(cell) => drop(cells.insert(cell)),
                 None => unknown.push(platform),
@@ -526,8 +560,8 @@ impl CellUnit {
         Ok(cells)
     }
 
-    /// Returns the cells of rows that are not placed by their platform. If the filter names a platform nevertheless, they
-    /// are in its cell or at home.
+    /// Returns the cells of rows that the filter does not place. If it names a platform or has a [hint](super::hints)
+    /// nevertheless, they are in its cell or at home. Rows without a platform are at home.
     pub(super) async fn route_without_name(
         &mut self,
         table: &'static Table,
@@ -536,11 +570,14 @@ impl CellUnit {
         if let Some(cells) = self.seen_cells(table, filter) {
             return Ok(cells);
         }
-        let Some(platform) = filter.platform() else {
-            return Ok(self.by_keys(table, filter));
+        let cells = match filter.platform() {
+            Some(platform) => self.cells_of_platforms(vec![platform.to_owned()]).await?,
+            None if filter.requires_null(PLATFORM) => BTreeSet::from([HOME]),
+            None => match self.cells_by_hint(table, filter).await? {
+                Some(cells) => cells,
+                None => return Ok(self.each()),
+            },
         };
-        let cell = self.cell_of_platform(platform).await?;
-        let cells = BTreeSet::from([HOME, cell]);
         Ok(cells.into_iter().collect())
     }
 

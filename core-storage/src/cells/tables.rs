@@ -11,6 +11,14 @@ const fn column(name: &'static str, kind: Type) -> Column {
     }
 }
 
+const fn nullable(name: &'static str, kind: Type) -> Column {
+    Column {
+        name,
+        kind,
+        nullable: true,
+    }
+}
+
 const fn table(name: &'static str, columns: &'static [Column], indexes: &'static [Index]) -> Table {
     Table {
         name,
@@ -23,21 +31,29 @@ const fn table(name: &'static str, columns: &'static [Column], indexes: &'static
     }
 }
 
-/// The directory: the cell of every platform.
+/// The directory: the cell and the organization of every platform.
 pub(super) static PLATFORMS: Table = table(
     "cell_platforms",
     &[
         column("platform_id", Type::Text),
         column("cell", Type::Text),
+        // Empty if the platform belongs to no organization. NULL if this is not known, because only other rows of the platform
+        // were written.
+        nullable("organization_id", Type::Text),
         column(VERSION, Type::Int),
     ],
-    &[],
+    &[Index::on(&["organization_id", "cell"])],
 );
 
 /// The values that are unique over all cells. The key is made of index and values.
 pub(super) static UNIQUE_VALUES: Table = table(
     "cell_unique_values",
-    &[column("id", Type::Text), column(VERSION, Type::Int)],
+    &[
+        column("id", Type::Text),
+        // The platform of the row that has the value. NULL if it is not known.
+        nullable("platform_id", Type::Text),
+        column(VERSION, Type::Int),
+    ],
     &[],
 );
 

@@ -1,21 +1,22 @@
 //! Values that are unique over all cells. A unique index holds within one database. For these indexes, the home cell has a
-//! row for each value, which the unit writes together with the row that has the value.
+//! row for each value, which the unit writes together with the row that has the value. It names the platform of that row, so
+//! that a query for the value needs no other cell.
 
 use std::collections::BTreeSet;
 
 use core_domain::kernel::StoreError;
 
+use super::place::{Place, place_of};
 use super::tables::UNIQUE_VALUES;
 use crate::filter::Filter;
 use crate::row_store::RowTx;
 use crate::table::{Table, Unique};
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, Value};
 
 /// The indexes whose values are unique over all cells, by table. All other unique indexes contain the id of a platform, or
 /// of something that belongs to one.
-const INDEXES: [(&str, &[&str]); 5] = [
+const INDEXES: [(&str, &[&str]); 4] = [
     ("platforms", &["slug"]),
-    ("onboardings", &["slug", "requested_id"]),
     ("dns_records", &["hostname"]),
     ("custom_domains", &["hostname"]),
     ("resources", &["name"]),
@@ -25,6 +26,8 @@ const INDEXES: [(&str, &[&str]); 5] = [
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct UniqueValue {
     id: String,
+    /// The platform of the row that has the value.
+    platform: Option<String>,
     /// The name that a conflict reports.
     index: &'static str,
 }
@@ -56,6 +59,13 @@ pub(super) fn tables() -> Vec<&'static Table> {
 
 /// Returns the values of a row.
 pub(super) fn of_row(table: &'static Table, row: &Row) -> Vec<UniqueValue> {
+    let platform = match place_of(table) {
+        Place::Named(column, naming) => {
+            let name = table.value(row, column).as_text();
+            name.and_then(|name| naming.platform(name))
+        }
+        _ => None,
+    };
     let value = |unique: &'static Unique| {
         if !Filter::covered_by(unique).matches(table, row) {
             return None;
@@ -64,10 +74,52 @@ pub(super) fn of_row(table: &'static Table, row: &Row) -> Vec<UniqueValue> {
         let texts: Option<Vec<String>> = values.map(text).collect();
         Some(UniqueValue {
             id: id_of(table, unique, &texts?),
+            platform: platform.clone(),
             index: unique.name,
         })
     };
     indexes(table).filter_map(value).collect()
+}
+
+/// Returns the id of the value that every row has that matches the filter; `None` if the filter names no value.
+pub(super) fn id_in(table: &'static Table, filter: &Filter) -> Option<String> {
+    indexes(table).find_map(|unique| {
+        let predicates = unique.predicates.iter().copied();
+        let mut covered = predicates.map(Filter::of_index);
+        if !covered.all(|predicate| filter.requires(&predicate)) {
+            return None;
+        }
+        let value = |column: &&'static str| match filter.values_of(column)? {
+            [value] => text(value),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = unique.columns.iter().map(value).collect();
+        Some(id_of(table, unique, &texts?))
+    })
+}
+
+/// The row that has a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// No row has it, unless a process without cells wrote the row, at home.
+    None,
+    /// A row of this platform.
+    Platform(String),
+    /// A row of a platform that is not known.
+    Unknown,
+}
+
+/// Reads which row has the value with this id, in a unit of the home cell.
+pub(super) async fn holder(home: &mut dyn RowTx, id: &str) -> Result<Holder, StoreError> {
+    let mut holder = Holder::None;
+    let mut visit = |row: &dyn ReadRow| {
+        let platform = row.read(1)?.as_text().map(str::to_owned);
+        holder = platform.map_or(Holder::Unknown, Holder::Platform);
+        Ok(())
+    };
+    home.get(&UNIQUE_VALUES, id, &Filter::all(), &mut visit)
+        .await?;
+    Ok(holder)
 }
 
 /// Returns the value as text; `None` for NULL, which a unique index does not cover.
@@ -142,7 +194,9 @@ pub(super) async fn release(
 
 /// Returns the row of a value.
 pub(super) fn row(value: &UniqueValue) -> Row {
-    vec![Value::text(&value.id), Value::Int(1)]
+    let platform = value.platform.as_deref();
+    let platform = platform.map_or(Value::Null, Value::text);
+    vec![Value::text(&value.id), platform, Value::Int(1)]
 }
 
 /// Names the table and the index of the records in a conflict.
@@ -158,7 +212,6 @@ fn in_records(error: StoreError, table: &'static Table, index: &'static str) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Place, place_of};
     use super::*;
     use crate::table::PLATFORM;
 

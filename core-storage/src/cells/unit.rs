@@ -6,9 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, HostStatements, StatementTime};
+use core_domain::registry::Platform;
 
 use super::commit::{carry_out_decisions, commit_together};
 use super::config::HOME;
+use super::directory;
 use super::merge::{MergedRows, MergedSums};
 use super::place::{Place, confirms_changes, has_common_order, place_of};
 use super::route::{CellUnit, LeftOut, SeenRows, key_count};
@@ -19,6 +21,7 @@ use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{GroupSum, Replacement, RowTx, copies, join_row_by_row};
 use crate::table::Table;
+use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value, Visit};
 
 impl CellUnit {
@@ -361,6 +364,15 @@ fn with_values(table: &Table, row: &Row, set: &[(&'static str, Value)]) -> Row {
     row
 }
 
+/// Returns the ids and organizations of the platforms that these rows are.
+fn organizations_of(table: &'static Table, rows: &[Row]) -> Vec<(Value, Value)> {
+    if table.name != Platform::TABLE.name {
+        return Vec::new();
+    }
+    let entry = |row: &Row| Some((row.first()?.clone(), directory::organization_of(row)));
+    rows.iter().filter_map(entry).collect()
+}
+
 /// Returns the unique values of all rows.
 fn values_of(table: &'static Table, rows: &[Row]) -> Vec<UniqueValue> {
     let values = rows
@@ -381,8 +393,13 @@ impl RowTx for CellUnit {
         rows: Vec<Row>,
     ) -> Result<(), StoreError> {
         let change = Change::between(Vec::new(), values_of(table, &rows));
+        let organizations = organizations_of(table, &rows);
         let parts = self.split(table, rows, |row| row).await?;
         self.take(table, &change).await?;
+        for (platform, organization) in organizations {
+            let home = self.changing(HOME).await?;
+            directory::set_organization(home, &platform, organization).await?;
+        }
         let outcome = self.insert_parts(table, parts).await;
         self.settle(&change, outcome).await
     }
@@ -438,7 +455,7 @@ impl RowTx for CellUnit {
             .await?;
         let cell = match cells[..] {
             [cell] => Some(cell),
-            _ => self.find(table, key).await?,
+            _ => self.find_in(cells, table, key).await?,
         };
         let Some(cell) = cell else {
             return Ok(());
@@ -573,7 +590,7 @@ impl RowTx for CellUnit {
         if let [cell] = cells[..] {
             return self.select_in(cell, select, visit).await;
         }
-        if !select.is_of_queue {
+        if !select.skips_unreachable {
             self.wait_for_commits(select.table, &cells).await?;
         }
         let (mut merged, mut left_out) = (MergedRows::default(), LeftOut::default());
@@ -583,7 +600,7 @@ impl RowTx for CellUnit {
             self.unless_unreachable(cell, was_open, read, &mut left_out)?;
         }
         let has_all = key_count(select.table, &select.filter) == Some(merged.len() as u64);
-        left_out.ensure(select.is_of_queue || has_all)?;
+        left_out.ensure(select.skips_unreachable || has_all)?;
         for (cell, row) in merged.into_ordered(select) {
             let key = row.first().cloned().unwrap_or(Value::Null);
             self.seen.add(select.table, key, cell);
@@ -683,7 +700,7 @@ impl RowTx for CellUnit {
         let cell = match cells[..] {
             [cell] => Some(cell),
             // A tree is in one cell.
-            _ => self.find(table, &Value::text(key)).await?,
+            _ => self.find_in(cells, table, &Value::text(key)).await?,
         };
         let Some(cell) = cell else {
             return Ok(());

@@ -182,7 +182,7 @@ fn audit_heads(query: &AuditHeadQuery) -> Select {
         AuditHeadQuery::UncheckedSince(instant) => heads
             .filter(Filter::le("waits_since", *instant))
             .order_by("waits_since")
-            .of_queue(),
+            .skip_unreachable(),
     }
 }
 

@@ -26,6 +26,6 @@ fn deploy_plans(query: &DeployPlanQuery) -> Select {
         DeployPlanQuery::ExpiredAt(now) => plans
             .filter(Filter::le("expires_at", *now))
             .order_by("expires_at")
-            .of_queue(),
+            .skip_unreachable(),
     }
 }

@@ -139,15 +139,22 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(Filter::of_index(TIMED))
             .filter(Filter::eq("kind", *kind))
             .filter(Filter::eq("forced", false))
-            .order_by_desc("created_at"),
+            .order_by_desc("created_at")
+            // They are samples.
+            .skip_unreachable(),
         JobQuery::Unfinished(platform) => jobs
             .filter(Filter::eq("platform_id", platform))
             .filter(unfinished_status())
             .order_by("created_at"),
-        JobQuery::QueuedBy(parent) => jobs
+        JobQuery::QueuedBy {
+            parent,
+            platform_id,
+        } => jobs
+            .filter(Filter::one_of("lane", &LaneKey::of_platform(platform_id)))
             .filter(Filter::eq("parent_job_id", parent))
             .order_by_desc("created_at"),
-        JobQuery::Undoing(parent, kind) => jobs
+        JobQuery::Undoing { parent, kind, lane } => jobs
+            .filter(Filter::eq("lane", lane))
             .filter(Filter::eq("parent_job_id", parent))
             .filter(Filter::eq("kind", kind))
             .order_by_desc("created_at"),
@@ -155,7 +162,7 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(with(&JobStatus::Waiting))
             .filter(Filter::le("run_at", *now))
             .order_by("run_at")
-            .of_queue(),
+            .skip_unreachable(),
         JobQuery::EndedBefore(instant) => jobs
             .filter(Filter::Or(vec![
                 with(&JobStatus::Completed),
@@ -168,7 +175,7 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(unfinished_status())
             .filter(Filter::lt("deadline_at", *now))
             .order_by("deadline_at")
-            .of_queue(),
+            .skip_unreachable(),
     }
 }
 
@@ -243,7 +250,7 @@ fn job_lanes(query: &JobLaneQuery) -> Select {
         JobLaneQuery::DueAt(now) => with(LaneState::Scheduled)
             .filter(Filter::le("ready_at", *now))
             .order_by("ready_at")
-            .of_queue(),
+            .skip_unreachable(),
         JobLaneQuery::Of(lanes) => Select::of(JobLane::TABLE).filter(Filter::one_of("lane", lanes)),
     }
 }
@@ -261,7 +268,9 @@ table! {
 fn job_leases(query: &JobLeaseQuery) -> Select {
     let leases = Select::of(JobLease::TABLE).order_by("lease_until");
     match query {
-        JobLeaseQuery::ExpiredAt(now) => leases.filter(Filter::lt("lease_until", *now)).of_queue(),
+        JobLeaseQuery::ExpiredAt(now) => leases
+            .filter(Filter::lt("lease_until", *now))
+            .skip_unreachable(),
         JobLeaseQuery::All => leases,
         JobLeaseQuery::OfJobs(jobs) => leases.filter(Filter::one_of("job_id", jobs)),
     }
@@ -383,10 +392,14 @@ fn dlq_entries(query: &DlqQuery) -> Select {
             .filter_if(status.as_ref().map(|status| Filter::eq("status", status)))
             .filter_if(platform_id.as_ref().map(|id| Filter::eq("platform_id", id)))
             .filter_if(kind.as_deref().map(|kind| Filter::eq("kind", kind))),
-        DlqQuery::OpenOf(job) => {
+        DlqQuery::OpenOf {
+            job_id,
+            platform_id,
+        } => {
             let open = DlqStatus::ALL.iter().filter(|status| status.is_open());
             entries
-                .filter(Filter::eq("job_id", job))
+                .filter(Filter::eq("job_id", job_id))
+                .filter(Filter::eq_or_null("platform_id", platform_id.as_ref()))
                 .filter(Filter::one_of("status", open))
         }
     }

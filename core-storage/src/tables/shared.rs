@@ -4,7 +4,7 @@ use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
     IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, MaintenanceLease,
     MaintenanceLeaseQuery, OutboxMessage, OutboxQuery, StoredResponse, Webhook, WebhookDelivery,
-    WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
+    WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery, WebhookRef,
 };
 
 use crate::codec::{Bool, Int, Json, Opt, Text, Time};
@@ -32,7 +32,7 @@ fn outbox_messages(query: &OutboxQuery) -> Select {
         Select::of(OutboxMessage::TABLE)
             .filter(Filter::le("run_at", *now))
             .order_by("run_at")
-            .of_queue()
+            .skip_unreachable()
     };
     match query {
         OutboxQuery::DueAt(now) => due(now).filter(Filter::ne("topic", MAIL_TOPIC)),
@@ -190,14 +190,19 @@ table! {
 
 fn webhook_deliveries(query: &WebhookDeliveryQuery) -> Select {
     let deliveries = Select::of(WebhookDelivery::TABLE);
-    let to = |webhook| deliveries.clone().filter(Filter::eq("webhook_id", webhook));
+    let to = |webhook: &WebhookRef| {
+        let platform = Filter::eq_or_null("platform_id", webhook.platform_id.as_ref());
+        let to = deliveries.clone();
+        to.filter(Filter::eq("webhook_id", &webhook.id))
+            .filter(platform)
+    };
     let with = |status: &WebhookDeliveryStatus| Filter::eq("status", status);
     match query {
-        WebhookDeliveryQuery::To { webhook_id, status } => to(webhook_id)
+        WebhookDeliveryQuery::To { webhook, status } => to(webhook)
             .filter_if(status.as_ref().map(with))
             .order_by_desc("created_at"),
-        WebhookDeliveryQuery::One { webhook_id, id } => to(webhook_id).filter(Filter::eq("id", id)),
-        WebhookDeliveryQuery::FailedSince { webhook_id, since } => to(webhook_id)
+        WebhookDeliveryQuery::One { webhook, id } => to(webhook).filter(Filter::eq("id", id)),
+        WebhookDeliveryQuery::FailedSince { webhook, since } => to(webhook)
             .filter(with(&WebhookDeliveryStatus::Failed))
             .filter(Filter::ge("created_at", *since))
             .order_by("created_at"),
@@ -209,7 +214,7 @@ fn webhook_deliveries(query: &WebhookDeliveryQuery) -> Select {
             .filter(Filter::of_index(IS_PENDING))
             .filter(Filter::le("due_at", *now))
             .order_by("due_at")
-            .of_queue(),
+            .skip_unreachable(),
         WebhookDeliveryQuery::EndedBefore(instant) => deliveries
             .filter(Filter::of_index(HAS_ENDED))
             .filter(Filter::lt("updated_at", *instant))

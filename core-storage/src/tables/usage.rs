@@ -156,10 +156,17 @@ fn usage_periods(query: &UsagePeriodQuery) -> Select {
         UsagePeriodQuery::EndingAfter(platform, instant) => of(platform)
             .filter(Filter::gt("period_end", *instant))
             .order_by_desc("period_end"),
-        UsagePeriodQuery::Due { of, by } => periods()
-            .filter_if(of.as_ref().map(|id| Filter::eq("customer_id", id)))
-            .filter(Filter::le("due_at", *by))
-            .order_by("due_at"),
+        UsagePeriodQuery::Due { of, by } => {
+            let due = periods()
+                .filter_if(of.as_ref().map(|id| Filter::eq("customer_id", id)))
+                .filter(Filter::le("due_at", *by))
+                .order_by("due_at");
+            match of {
+                // Changes of a customer are made in order, so none can be left out.
+                Some(_) => due,
+                None => due.skip_unreachable(),
+            }
+        }
         UsagePeriodQuery::InvoiceDueOf(subscription) => with_status(&UsagePeriodStatus::Closed)
             .filter(Filter::eq("subscription_id", subscription))
             .filter(Filter::eq("is_invoice_due", true))

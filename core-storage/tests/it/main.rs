@@ -8,6 +8,8 @@
 
 mod back_off;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod cell_hints;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod cell_outage;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod cells;

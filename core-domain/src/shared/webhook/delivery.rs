@@ -149,22 +149,22 @@ pub struct WebhookDeliveryFilter {
 pub enum WebhookDeliveryQuery {
     /// The messages to a webhook, newest first.
     To {
-        /// The id of the webhook.
-        webhook_id: WebhookId,
+        /// The webhook.
+        webhook: WebhookRef,
         /// If given, matches only messages in this status.
         status: Option<WebhookDeliveryStatus>,
     },
     /// One message to a webhook.
     One {
-        /// The id of the webhook.
-        webhook_id: WebhookId,
+        /// The webhook.
+        webhook: WebhookRef,
         /// The id of the message.
         id: WebhookDeliveryId,
     },
     /// The failed messages to a webhook that were queued at or after a time, oldest first.
     FailedSince {
-        /// The id of the webhook.
-        webhook_id: WebhookId,
+        /// The webhook.
+        webhook: WebhookRef,
         /// The earliest time of queueing.
         since: Timestamp,
     },
@@ -179,6 +179,24 @@ pub enum WebhookDeliveryQuery {
     EndedBefore(Timestamp),
     /// The messages to all webhooks of a platform.
     OfPlatform(PlatformId),
+}
+
+/// A webhook and the platform that it belongs to. Its messages belong to the same platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookRef {
+    /// The id of the webhook.
+    pub id: WebhookId,
+    /// The platform of the webhook; `None` if it belongs to the installation.
+    pub platform_id: Option<PlatformId>,
+}
+
+impl From<&Webhook> for WebhookRef {
+    fn from(webhook: &Webhook) -> Self {
+        Self {
+            id: webhook.id.clone(),
+            platform_id: webhook.platform_id.clone(),
+        }
+    }
 }
 
 impl WebhookDelivery {

@@ -7,7 +7,7 @@ mod url;
 
 pub use delivery::{
     MAX_MESSAGE_BYTES, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
-    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookOutcome,
+    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookOutcome, WebhookRef,
     change_message, test_message,
 };
 pub use record::{

@@ -186,6 +186,14 @@ fn ensure_room_in(cx: &Context, lane: &JobLane) -> Result<()> {
 
 /// Returns a new job without a position in its lane.
 fn new_job<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<Job> {
+    if let Some(owner) = input.lane().owner()
+        && input.platform_id() != Some(&owner)
+    {
+        return Err(Error::Internal(format!(
+            "a job {} in a lane of a platform does not work for the platform",
+            K::NAME
+        )));
+    }
     Ok(Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         kind: K::NAME.to_owned(),

@@ -222,14 +222,18 @@ pub(in crate::use_case) async fn find(
 /// Maximum number of child jobs that [`find_child`] searches.
 const MAX_CHILDREN: u32 = 20;
 
-/// Returns the newest job of this kind that `parent` queued.
+/// Returns the newest job of this kind that `parent` queued for a platform.
 pub(in crate::use_case) async fn find_child(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     parent: &JobId,
+    platform: &PlatformId,
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
-    let queued_by = JobQuery::QueuedBy(parent.clone());
+    let queued_by = JobQuery::QueuedBy {
+        parent: parent.clone(),
+        platform_id: platform.clone(),
+    };
     let children = unowned_records::<Job>(uow).list(&queued_by, MAX_CHILDREN);
     let mut children = children.await?.into_iter();
     Ok(children.find(|job| job.kind == kind))
@@ -250,15 +254,19 @@ pub(in crate::use_case) async fn find_unfinished(
     Ok(None)
 }
 
-/// Returns the id of the job and of all jobs that it queued, directly or indirectly.
+/// Returns the id of the job and of all jobs that it queued for a platform, directly or by other such jobs.
 pub(in crate::use_case) async fn with_descendants(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     job: &JobId,
+    platform: &PlatformId,
 ) -> Result<BTreeSet<JobId>> {
     let (mut found, mut to_ask) = (BTreeSet::from([job.clone()]), vec![job.clone()]);
     while let Some(parent) = to_ask.pop() {
-        let mut children = Batches::<Job>::of(JobQuery::QueuedBy(parent));
+        let mut children = Batches::<Job>::of(JobQuery::QueuedBy {
+            parent,
+            platform_id: platform.clone(),
+        });
         while let Some(batch) = children.next(unowned_records(uow)).await? {
             let new = batch.iter().filter(|child| found.insert(child.id.clone()));
             to_ask.extend(new.map(|child| child.id.clone()));

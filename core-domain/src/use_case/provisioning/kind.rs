@@ -26,7 +26,7 @@ pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync +
     /// hooks receive as [`JobContext::scope`].
     type Owner: JobOwner;
 
-    /// Returns the lane in which the job runs.
+    /// Returns the lane in which the job runs. Only jobs for a platform can run in its lanes.
     fn lane(&self) -> LaneKey;
 
     /// Returns the platform that the job works for.

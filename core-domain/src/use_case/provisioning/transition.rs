@@ -236,7 +236,10 @@ async fn update_dlq(
     // A job that never stopped has no dead letter.
     let open = match before.dlq_entry_id {
         Some(_) => {
-            let query = DlqQuery::OpenOf(after.id.clone());
+            let query = DlqQuery::OpenOf {
+                job_id: after.id.clone(),
+                platform_id: after.platform_id.clone(),
+            };
             unowned_records::<DeadLetter>(uow).first(&query).await?
         }
         None => None,

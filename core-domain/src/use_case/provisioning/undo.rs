@@ -92,7 +92,7 @@ async fn is_current_undo(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
     let Some(undone) = undone.filter(|job| is_still_cancelled(job, undo)) else {
         return Ok(false);
     };
-    let newest = newest_undoing(uow, &undone.id, &undone.kind).await?;
+    let newest = newest_undoing(uow, &undone).await?;
     Ok(newest.is_some_and(|newest| newest.id == undo.id))
 }
 
@@ -106,16 +106,16 @@ fn is_still_cancelled(undone: &Job, undo: &Job) -> bool {
 
 /// Returns `true` if the job has an unfinished undo job.
 pub(super) async fn is_being_undone(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
-    let newest = newest_undoing(uow, &job.id, &job.kind).await?;
+    let newest = newest_undoing(uow, job).await?;
     Ok(newest.is_some_and(|undo| !undo.status.is_terminal()))
 }
 
-async fn newest_undoing(
-    uow: &mut dyn UnitOfWork,
-    job: &JobId,
-    kind: &str,
-) -> Result<Option<Stored<Job>>> {
-    let undoing = JobQuery::Undoing(job.clone(), undo_kind_of(kind));
+async fn newest_undoing(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<Stored<Job>>> {
+    let undoing = JobQuery::Undoing {
+        parent: job.id.clone(),
+        kind: undo_kind_of(&job.kind),
+        lane: job.lane.clone(),
+    };
     unowned_records::<Job>(uow).first(&undoing).await
 }
 

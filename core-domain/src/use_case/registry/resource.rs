@@ -174,7 +174,7 @@ pub(in crate::use_case::registry) async fn insert_for_job(
     stored.map_err(name_conflict)
 }
 
-/// Deletes records of other platforms that have the name of this resource and were not derived for their platform.
+/// Deletes the record of another platform for the object of this resource, unless the name was derived for that platform.
 async fn delete_conflicting(
     cx: &Context,
     scope: &PlatformWriter,
@@ -182,24 +182,24 @@ async fn delete_conflicting(
     wanted: &Resource,
 ) -> Result<()> {
     let system = SystemScope::new();
-    let named = ResourceQuery::Named(wanted.cf_name.to_string());
-    let mut same_name = Batches::<Resource>::of(named);
+    let same = ResourceQuery::OfObject {
+        cf_account_id: wanted.cf_account_id.clone(),
+        resource_type: wanted.resource_type,
+        cf_name: wanted.cf_name.clone(),
+    };
+    let Some(found) = system.records::<Resource>(uow).first(&same).await? else {
+        return Ok(());
+    };
+    let is_own = found.platform_id == *scope.id()
+        || is_name_of_platform(found.cf_name.as_str(), &found.platform_id);
+    if is_own {
+        return Ok(());
+    }
     // The audit log of the other platform must not reveal who caused the deletion.
     let cx = Context::system(Arc::clone(&cx.entropy));
-    while let Some(batch) = same_name.next(system.records(uow)).await? {
-        for candidate in batch {
-            let is_same = candidate.resource_type == wanted.resource_type
-                && candidate.cf_account_id == wanted.cf_account_id;
-            let is_own = candidate.platform_id == *scope.id()
-                || is_name_of_platform(candidate.cf_name.as_str(), &candidate.platform_id);
-            if !is_same || is_own {
-                continue;
-            }
-            if let Some(other) = system.platform(uow, &candidate.platform_id).await? {
-                delete_of_resource(&cx, &other, uow, &candidate.id).await?;
-                soft_delete(&cx, &other, uow, &candidate).await?;
-            }
-        }
+    if let Some(other) = system.platform(uow, &found.platform_id).await? {
+        delete_of_resource(&cx, &other, uow, &found.id).await?;
+        soft_delete(&cx, &other, uow, &found).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The table of resources.
 
-use core_domain::registry::{Resource, ResourceQuery};
+use core_domain::registry::{AccountName, Resource, ResourceQuery};
 
 use super::{NOT_DELETED, hide_deleted, not_deleted};
 use crate::codec::{Json, Opt, Text, Time};
@@ -32,7 +32,7 @@ table! {
     }
     computed {
         // A unique index does not cover rows with a NULL, so this column is empty for resources without an account.
-        account: Text = |resource| resource.cf_account_id.as_ref().map_or_else(String::new, ToString::to_string),
+        account: Text = |resource| account_of(resource.cf_account_id.as_ref()),
     }
     unique { name: [account, resource_type, cf_name] where [NOT_DELETED] }
     index {
@@ -44,6 +44,11 @@ table! {
         [cf_name],
     }
     select resources
+}
+
+/// Returns the account as the unique index has it.
+fn account_of(account: Option<&AccountName>) -> String {
+    account.map_or_else(String::new, ToString::to_string)
 }
 
 fn resources(query: &ResourceQuery) -> Select {
@@ -66,6 +71,15 @@ fn resources(query: &ResourceQuery) -> Select {
             .filter(Filter::eq("removal_job_id", job_id))
             .filter(Filter::eq("resource_type", resource_type)),
         ResourceQuery::Named(cf_name) => resources
+            .filter(Filter::eq("cf_name", cf_name))
+            .filter(not_deleted()),
+        ResourceQuery::OfObject {
+            cf_account_id,
+            resource_type,
+            cf_name,
+        } => resources
+            .filter(Filter::eq("account", &*account_of(cf_account_id.as_ref())))
+            .filter(Filter::eq("resource_type", resource_type))
             .filter(Filter::eq("cf_name", cf_name))
             .filter(not_deleted()),
         ResourceQuery::EverNamed(cf_name) => resources.filter(Filter::eq("cf_name", cf_name)),

@@ -266,8 +266,9 @@ async fn await_child(
 ) -> Result<Observation<AwaitedJob>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let system = SystemScope::new();
-    let child = provisioning::find_child(system, uow.as_mut(), &cx.job.id, kind).await?;
-    let Some(child) = child else {
+    let platform = &cx.input.target.platform_id;
+    let child = provisioning::find_child(system, uow.as_mut(), &cx.job.id, platform, kind);
+    let Some(child) = child.await? else {
         return Ok(Observation::Absent);
     };
     match child.status {
@@ -394,7 +395,7 @@ pub(super) async fn used_by_others(
     uow: &mut dyn UnitOfWork,
     onboarding: &JobId,
 ) -> Result<Option<String>> {
-    let own = provisioning::with_descendants(system, uow, onboarding).await?;
+    let own = provisioning::with_descendants(system, uow, onboarding, platform.id()).await?;
     let others = OtherRecords {
         system,
         platform,

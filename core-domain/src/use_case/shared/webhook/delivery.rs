@@ -20,7 +20,7 @@ use crate::port::{
 use crate::shared::{
     ChangeEvent, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
     WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookEvent, WebhookOutcome, WebhookQuery,
-    WebhookSecret, WebhookStatus, change_message, test_message,
+    WebhookRef, WebhookSecret, WebhookStatus, change_message, test_message,
 };
 use crate::use_case::shared::due_queue;
 use crate::use_case::shared::due_queue::DueRecord;
@@ -49,7 +49,7 @@ pub async fn list_deliveries(
     query: &ListQuery<WebhookDeliveryFilter>,
 ) -> Result<Page<Stored<WebhookDelivery>>> {
     let messages = WebhookDeliveryQuery::To {
-        webhook_id: get(scope, uow, webhook).await?.id.clone(),
+        webhook: WebhookRef::from(&*get(scope, uow, webhook).await?),
         status: query.filter.status,
     };
     unowned_records::<WebhookDelivery>(uow)
@@ -68,7 +68,7 @@ pub async fn get_delivery(
     delivery: &WebhookDeliveryId,
 ) -> Result<Stored<WebhookDelivery>> {
     let one = WebhookDeliveryQuery::One {
-        webhook_id: get(scope, uow, webhook).await?.id.clone(),
+        webhook: WebhookRef::from(&*get(scope, uow, webhook).await?),
         id: delivery.clone(),
     };
     let found = unowned_records::<WebhookDelivery>(uow).first(&one).await?;
@@ -156,7 +156,7 @@ pub async fn recover(
     cx.check_if_match(&webhook)?;
     ensure_enabled(&webhook)?;
     let failed = WebhookDeliveryQuery::FailedSince {
-        webhook_id: webhook.id.clone(),
+        webhook: WebhookRef::from(&*webhook),
         since,
     };
     let failed = unowned_records::<WebhookDelivery>(uow)

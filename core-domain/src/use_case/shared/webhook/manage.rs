@@ -10,7 +10,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::shared::{
     CreateWebhook, UpdateWebhook, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookEvent,
-    WebhookQuery, WebhookSecret, WebhookTargets,
+    WebhookQuery, WebhookRef, WebhookSecret, WebhookTargets,
 };
 use crate::use_case::shared::sweep::remove_first;
 
@@ -185,7 +185,7 @@ pub async fn delete(
     let seen = get(scope, uow, webhook).await?;
     audited::remove(cx, scope, uow, &seen, "webhook.deleted").await?;
     let messages = WebhookDeliveryQuery::To {
-        webhook_id: seen.id.clone(),
+        webhook: WebhookRef::from(&*seen),
         status: None,
     };
     unowned_records::<WebhookDelivery>(uow)
