@@ -175,10 +175,14 @@ class Cell:
     def url(self):
         return f"postgres://core@127.0.0.1:{self.port}/postgres"
 
-    def crash(self):
-        """Ends all processes of Postgres, as `pg_ctl stop -m immediate` does, and starts it again."""
+    def stop(self):
+        """Ends all processes of Postgres, as `pg_ctl stop -m immediate` does."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
+
+    def crash(self):
+        """Ends all processes of Postgres, and starts it again."""
+        self.stop()
         self.start()
 
     def texts(self, query):

@@ -56,6 +56,23 @@ def crash_cell(cluster, random):
     return f"crashed {cell.name}"
 
 
+def stop_cell(cluster, random):
+    """Ends the database of a cell for some seconds, and counts the platforms that are created in the other cells meanwhile."""
+    if not cluster.cells:
+        return None
+    cell = random.choice(cluster.cells)
+    others = [other for other in cluster.cells if other is not cell]
+    count = lambda: sum(other.number("SELECT count(*) FROM platforms") for other in others)
+    cell.stop()
+    # Until the nodes have noticed it.
+    time.sleep(5)
+    before = count()
+    time.sleep(8)
+    created = count() - before
+    cell.start()
+    return f"stopped {cell.name} for 13 s; {created} platforms were created in the other cells in the last 8 s"
+
+
 def lose_primary(cluster, _):
     """Ends the primary and its Patroni for good; the standby is promoted. The old primary returns as a standby."""
     primary, standby = cluster.primary(), cluster.standby()
@@ -73,7 +90,7 @@ def lose_primary(cluster, _):
 COMMON = [kill_node] * 6 + [stop_redis] * 2 + [lose_charges]
 RARE = [crash_postgres, swallow_packets]
 # Only with cells.
-OF_CELLS = [crash_cell] * 2
+OF_CELLS = [crash_cell, stop_cell]
 
 
 def inject(cluster, random, seconds, log):

@@ -101,7 +101,8 @@ pub trait Payments: Send + Sync + std::fmt::Debug {
         method: &str,
     ) -> Result<(), PaymentsError>;
 
-    /// Creates and finalizes an invoice, which is then open. Nothing is charged.
+    /// Creates and finalizes an invoice, which is then open. Nothing is charged. If the provider has the invoice already, returns
+    /// it; it can then be paid.
     ///
     /// # Errors
     /// [`PaymentsError::Invalid`] if the provider computes another amount due.
@@ -289,8 +290,9 @@ pub struct PushedInvoice {
     pub lines: Vec<PushedLine>,
     /// The amount to charge, above zero.
     pub amount_due: Money,
-    /// When the invoice was created here. A provider knows the key of a change only for a day, so an older invoice is
-    /// looked up before it is pushed.
+    /// The time at which the invoice was created or, if the clock creates it, was due. An invoice that is not new is looked up
+    /// before it is pushed: a provider knows the key of a change only for a day, and a database that was restored from a backup
+    /// does not know that the invoice was pushed.
     pub created_at: Timestamp,
 }
 

@@ -8,7 +8,7 @@ use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_domain::registry::Platform;
 
-use super::config::CellConfig;
+use super::config::{CellConfig, HOME, HOME_NAME};
 use super::tables;
 use crate::filter::Filter;
 use crate::query::Select;
@@ -211,23 +211,35 @@ impl Directory {
         Ok(cells)
     }
 
-    /// Reads the cells that have platforms of an organization, in a unit of the home cell. Includes those of platforms whose
-    /// organization is not known.
-    pub(super) async fn cells_of_organization(
+    /// Reads the cells that have platforms of these organizations, in a unit of the home cell. Includes home, the cells of
+    /// platforms whose organization is not known, and those between which platforms are moving: the unit can see such a platform
+    /// in either of them.
+    pub(super) async fn cells_of_organizations(
         &self,
         home: &mut dyn RowTx,
-        organization: &Value,
+        organizations: &[Value],
     ) -> Result<BTreeSet<usize>, StoreError> {
-        let its_platforms = Filter::Or(vec![
-            Filter::eq(ORGANIZATION, organization.clone()),
-            Filter::IsNull(ORGANIZATION),
-        ]);
-        let its_platforms = its_platforms.and(Filter::ne(tables::PLATFORMS.key(), INSTALLATION));
-        let cells = home.sum(&tables::PLATFORMS, VERSION, &["cell"], &its_platforms);
-        let mut found = BTreeSet::new();
-        for cell in cells.await? {
-            let name = cell.values.first().and_then(Value::as_text);
-            found.insert(self.index_of(name.unwrap_or_default())?);
+        let mut found = BTreeSet::from([HOME]);
+        // Before the entries, so that no move can end in between.
+        for row in copies(home, &Select::of(&tables::MOVES)).await? {
+            let one = self.read_move(&row)?;
+            found.extend([one.source, one.target]);
+        }
+        let of_these = organizations.iter().cloned();
+        let of_these = of_these.map(|organization| Filter::eq(ORGANIZATION, organization));
+        // Home is asked in any case. Each of these is a range of the index.
+        let elsewhere = [
+            Filter::lt("cell", Value::text(HOME_NAME)),
+            Filter::gt("cell", Value::text(HOME_NAME)),
+        ];
+        let unknown = elsewhere.map(|cells| Filter::IsNull(ORGANIZATION).and(cells));
+        for entries in of_these.chain(unknown) {
+            let entries = entries.and(Filter::ne(tables::PLATFORMS.key(), INSTALLATION));
+            let cells = home.sum(&tables::PLATFORMS, VERSION, &["cell"], &entries);
+            for cell in cells.await? {
+                let name = cell.values.first().and_then(Value::as_text);
+                found.insert(self.index_of(name.unwrap_or_default())?);
+            }
         }
         Ok(found)
     }
@@ -268,24 +280,26 @@ pub(crate) async fn ensure_names_cover(
     )))
 }
 
-/// Adds a platform to the directory, in a unit of the home cell. Its organization is not known yet.
+/// Adds a platform to the directory, in a unit of the home cell. The organization is NULL if it is not known.
 pub(super) async fn add(
     home: &mut dyn RowTx,
     platform: &str,
     cell: &str,
+    organization: Value,
 ) -> Result<(), StoreError> {
-    let entry = entry(platform, cell, Value::Null);
+    let entry = entry(platform, cell, organization);
     home.insert(&tables::PLATFORMS, entry).await
 }
 
-/// Records the organization of a platform, in a unit of the home cell.
+/// Records the organization of a platform, from its row, in a unit of the home cell.
 pub(super) async fn set_organization(
     home: &mut dyn RowTx,
-    platform: &Value,
-    organization: Value,
+    platform: &Row,
 ) -> Result<(), StoreError> {
-    let entry = Filter::eq(tables::PLATFORMS.key(), platform.clone());
-    let set = [(ORGANIZATION, organization)];
+    let table = Platform::TABLE;
+    let id = table.value(platform, table.key()).clone();
+    let entry = Filter::eq(tables::PLATFORMS.key(), id);
+    let set = [(ORGANIZATION, organization_of(platform))];
     home.update(&tables::PLATFORMS, &entry, &set).await?;
     Ok(())
 }

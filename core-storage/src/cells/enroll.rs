@@ -83,7 +83,7 @@ async fn enroll_rows(home: &CellConfig, mut select: Select) -> Result<(), StoreE
     }
 }
 
-/// Returns the entries of the platforms of these rows, each once. The organization of a platform that was removed is none.
+/// Returns the entries of the platforms of these rows, each once. The organization is known if the rows are platforms.
 fn entries_of(table: &'static Table, rows: &[Row], cell: &str) -> Vec<Row> {
     let Place::Named(column, naming) = place_of(table) else {
         return Vec::new();
@@ -94,7 +94,7 @@ fn entries_of(table: &'static Table, rows: &[Row], cell: &str) -> Vec<Row> {
         let platform = table.value(row, column).as_text();
         let organization = match is_platform {
             true => directory::organization_of(row),
-            false => Value::text(NO_ORGANIZATION),
+            false => Value::Null,
         };
         let platform = platform.and_then(|name| naming.platform(name));
         platforms.extend(platform.map(|platform| (platform, organization)));

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use core_domain::billing::Subscription;
+use core_domain::billing::{Customer, Subscription};
 use core_domain::kernel::{StoreError, TextValue};
 use core_domain::provisioning::JobKey;
 
@@ -27,8 +27,10 @@ enum Hint {
     Prefix,
     /// The column is the idempotency key of a job, see [`JobKey`].
     JobKey,
-    /// The row belongs to the platform of a subscription that has the value in this column.
-    Subscription(&'static str),
+    /// The row belongs to the platform of the subscription with this id.
+    Subscription,
+    /// The row belongs to a platform that the customer with this id pays for.
+    Customer,
     /// The row is a platform of the organization.
     Organization,
 }
@@ -37,8 +39,8 @@ enum Hint {
 fn hint_of(table: &Table, column: &str) -> Option<Hint> {
     match (table.name, column) {
         ("usage_periods" | "usage_totals" | "usage_alerts", "id") => Some(Hint::Prefix),
-        ("usage_periods", "subscription_id") => Some(Hint::Subscription("id")),
-        ("usage_periods", "customer_id") => Some(Hint::Subscription("customer_id")),
+        ("usage_periods", "subscription_id") => Some(Hint::Subscription),
+        ("usage_periods", "customer_id") => Some(Hint::Customer),
         ("jobs", "idempotency_key") => Some(Hint::JobKey),
         ("platforms", ORGANIZATION) => Some(Hint::Organization),
         _ => None,
@@ -84,8 +86,16 @@ impl CellUnit {
         match hint {
             Hint::Prefix => self.cells_of_texts(values, platform_before_separator).await,
             Hint::JobKey => self.cells_of_texts(values, platform_of_job).await,
-            Hint::Subscription(column) => {
-                let platforms = self.platforms_of_subscriptions(column, values).await?;
+            Hint::Subscription => {
+                let with_id = Filter::In(Subscription::TABLE.key(), values.to_vec());
+                let platforms = self.platforms_in(Subscription::TABLE, with_id).await?;
+                self.cells_of_platforms(platforms).await.map(Some)
+            }
+            Hint::Customer => {
+                let with_id = Filter::In(Customer::TABLE.key(), values.to_vec());
+                let mut platforms = self.platforms_in(Customer::TABLE, with_id).await?;
+                let of_customer = Filter::In("customer_id", values.to_vec());
+                platforms.extend(self.platforms_in(Subscription::TABLE, of_customer).await?);
                 self.cells_of_platforms(platforms).await.map(Some)
             }
             Hint::Organization => self.cells_of_organizations(values).await.map(Some),
@@ -119,24 +129,21 @@ impl CellUnit {
         self.cells_of_platforms(platforms.collect()).await.map(Some)
     }
 
-    /// Returns the platforms of the subscriptions that have one of these values in the column.
-    async fn platforms_of_subscriptions(
+    /// Returns the platforms that these rows of a table of the home cell name.
+    async fn platforms_in(
         &mut self,
-        column: &'static str,
-        values: &[Value],
+        table: &'static Table,
+        filter: Filter,
     ) -> Result<Vec<String>, StoreError> {
-        let table = Subscription::TABLE;
-        let of_platforms = Filter::In(column, values.to_vec()).and(Filter::NotNull(PLATFORM));
-        let subscriptions = Select::of(table).filter(of_platforms);
+        let rows = Select::of(table).filter(filter.and(Filter::NotNull(PLATFORM)));
         let at = table.column_index(PLATFORM).unwrap_or_default();
-        let mut platforms = BTreeSet::new();
+        let mut platforms = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
             platforms.extend(row.read(at)?.as_text().map(str::to_owned));
             Ok(())
         };
-        let home = self.tx(HOME).await?;
-        home.select(&subscriptions, &mut visit).await?;
-        Ok(platforms.into_iter().collect())
+        self.tx(HOME).await?.select(&rows, &mut visit).await?;
+        Ok(platforms)
     }
 
     async fn cells_of_organizations(
@@ -145,12 +152,8 @@ impl CellUnit {
     ) -> Result<BTreeSet<usize>, StoreError> {
         let cells = Arc::clone(&self.cells);
         let home = self.tx(HOME).await?;
-        let mut found = BTreeSet::from([HOME]);
-        for organization in organizations {
-            let of_organization = cells.directory.cells_of_organization(home, organization);
-            found.extend(of_organization.await?);
-        }
-        Ok(found)
+        let found = cells.directory.cells_of_organizations(home, organizations);
+        found.await
     }
 }
 

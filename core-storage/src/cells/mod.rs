@@ -31,6 +31,7 @@
 //! Postgres, every cell but home needs `max_prepared_transactions`. SQLite cannot prepare units, so it can be home only.
 
 mod availability;
+mod backfill;
 mod cell_set;
 mod commit;
 mod config;

@@ -21,6 +21,7 @@ use core_domain::port::Mode;
 use core_domain::provisioning::{Job, JobLease};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::backfill::backfill;
 use super::cell_set::CellSet;
 use super::commit::{commit_together, new_id, wait_for_prepared};
 use super::config::HOME;
@@ -455,6 +456,7 @@ impl Moving<'_> {
         self.settle_target().await?;
         on_progress(MoveProgress::Announced);
         sleep(self.options.settle_time).await;
+        backfill(self.cells, self.source, self.run.platform).await?;
         let is_recorded = self.recording(self.target).start().await?;
         let mut transfer = Transfer::new(self.cells, self.run, self.source, self.target);
         for _ in 0..PASSES {

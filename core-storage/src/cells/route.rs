@@ -348,8 +348,33 @@ impl CellUnit {
         Ok(entries)
     }
 
-    /// Returns the cell of a platform. If it is new, assigns it to one: its first row need not be that of the platform itself.
-    pub(super) async fn cell_of_created(&mut self, platform: &str) -> Result<usize, StoreError> {
+    /// Returns those of the rows that are platforms and are in the directory already, because another row of the platform was
+    /// written first.
+    pub(super) async fn known_platforms(
+        &mut self,
+        table: &'static Table,
+        rows: &[Row],
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut known = Vec::new();
+        if table.name != Platform::TABLE.name {
+            return Ok(known);
+        }
+        for row in rows {
+            let id = table.value(row, table.key()).as_text().unwrap_or_default();
+            if self.known_cell_of(id).await?.is_some() {
+                known.push(row.clone());
+            }
+        }
+        Ok(known)
+    }
+
+    /// Returns the cell of a platform. If it is new, assigns it to one: its first row need not be that of the platform itself. The
+    /// organization is NULL if it is not known.
+    async fn cell_of_created(
+        &mut self,
+        platform: &str,
+        organization: Value,
+    ) -> Result<usize, StoreError> {
         if let Some(cell) = self.known_cell_of(platform).await? {
             return Ok(cell);
         }
@@ -358,7 +383,7 @@ impl CellUnit {
             false => self.cells.cell_for_new(platform),
         };
         let name = self.cells.configs[cell].name.clone();
-        let added = directory::add(self.changing(HOME).await?, platform, &name).await;
+        let added = directory::add(self.changing(HOME).await?, platform, &name, organization).await;
         added.map_err(StoreError::conflict_as_retry)?;
         self.created.insert(platform.to_owned(), cell);
         Ok(cell)
@@ -615,8 +640,12 @@ impl CellUnit {
             Place::Any => Ok(self.writing_cell()),
             Place::Named(column, naming) => {
                 let value = table.value(row, column);
+                let organization = match table.name == Platform::TABLE.name {
+                    true => directory::organization_of(row),
+                    false => Value::Null,
+                };
                 match value.as_text().and_then(|text| naming.platform(text)) {
-                    Some(platform) => self.cell_of_created(&platform).await,
+                    Some(platform) => self.cell_of_created(&platform, organization).await,
                     None => Ok(HOME),
                 }
             }

@@ -32,6 +32,13 @@ pub(super) struct UniqueValue {
     index: &'static str,
 }
 
+impl UniqueValue {
+    /// Returns the key of its row.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 /// Returns the indexes of the table whose values are unique over all cells.
 fn indexes(table: &'static Table) -> impl Iterator<Item = &'static Unique> {
     let names = INDEXES.iter().find(|(name, _)| *name == table.name);

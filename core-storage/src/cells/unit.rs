@@ -6,7 +6,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, HostStatements, StatementTime};
-use core_domain::registry::Platform;
 
 use super::commit::{carry_out_decisions, commit_together};
 use super::config::HOME;
@@ -21,7 +20,6 @@ use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{GroupSum, Replacement, RowTx, copies, join_row_by_row};
 use crate::table::Table;
-use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value, Visit};
 
 impl CellUnit {
@@ -364,15 +362,6 @@ fn with_values(table: &Table, row: &Row, set: &[(&'static str, Value)]) -> Row {
     row
 }
 
-/// Returns the ids and organizations of the platforms that these rows are.
-fn organizations_of(table: &'static Table, rows: &[Row]) -> Vec<(Value, Value)> {
-    if table.name != Platform::TABLE.name {
-        return Vec::new();
-    }
-    let entry = |row: &Row| Some((row.first()?.clone(), directory::organization_of(row)));
-    rows.iter().filter_map(entry).collect()
-}
-
 /// Returns the unique values of all rows.
 fn values_of(table: &'static Table, rows: &[Row]) -> Vec<UniqueValue> {
     let values = rows
@@ -393,15 +382,15 @@ impl RowTx for CellUnit {
         rows: Vec<Row>,
     ) -> Result<(), StoreError> {
         let change = Change::between(Vec::new(), values_of(table, &rows));
-        let organizations = organizations_of(table, &rows);
+        let known = self.known_platforms(table, &rows).await?;
         let parts = self.split(table, rows, |row| row).await?;
         self.take(table, &change).await?;
-        for (platform, organization) in organizations {
-            let home = self.changing(HOME).await?;
-            directory::set_organization(home, &platform, organization).await?;
-        }
         let outcome = self.insert_parts(table, parts).await;
-        self.settle(&change, outcome).await
+        self.settle(&change, outcome).await?;
+        for platform in known {
+            directory::set_organization(self.changing(HOME).await?, &platform).await?;
+        }
+        Ok(())
     }
 
     async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {

@@ -33,6 +33,8 @@ mod memory_plan;
 mod memory_units;
 mod migrating;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod move_queries;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod moves;
 #[cfg(all(feature = "sqlite", unix))]
 mod permissions;

@@ -20,11 +20,11 @@ use core_storage::{
 use crate::cells::{databases, memories, over, over_named};
 
 /// The platforms of the tests. Both are in the first cell beside home.
-const MOVING: &str = "00000003-0000-7000-8000-000000000000";
-const STAYING: &str = "00000007-0000-7000-8000-000000000000";
+pub(crate) const MOVING: &str = "00000003-0000-7000-8000-000000000000";
+pub(crate) const STAYING: &str = "00000007-0000-7000-8000-000000000000";
 
 /// For tests in which one process uses the cells.
-const AT_ONCE: MoveOptions = MoveOptions {
+pub(crate) const AT_ONCE: MoveOptions = MoveOptions {
     max_pause: Duration::from_secs(10),
     max_attempts: 3,
     settle_time: Duration::ZERO,
@@ -42,7 +42,7 @@ fn id_of(platform: &str, number: u32) -> String {
 }
 
 /// Returns a row of the table that belongs to a platform. Its key contains the number.
-fn row(table: &Table, platform: &str, number: u32) -> Row {
+pub(crate) fn row(table: &Table, platform: &str, number: u32) -> Row {
     let value = |(at, column): (usize, &Column)| match (column.name, column.kind) {
         ("lane", _) => Value::text(&format!("platform:{platform}")),
         ("chain", _) => Value::text(&format!("platform:{platform}")),
@@ -71,7 +71,7 @@ fn tables_of_platforms() -> Vec<&'static Table> {
         "webhooks",
         "webhook_deliveries",
     ];
-    let at_home = ["api_keys", "billing_portal_sessions"];
+    let at_home = ["api_keys", "billing_portal_sessions", "onboardings"];
     let mut found = tables::of_records();
     found.retain(|table| {
         let is_named = |column: &Column| names.contains(&column.name) && !column.nullable;
@@ -122,7 +122,7 @@ fn rows_in(digests: &[TableDigest]) -> u64 {
     digests.iter().map(|digest| digest.rows).sum()
 }
 
-async fn move_to(
+pub(crate) async fn move_to(
     cells: &CellRows,
     cell: &str,
     options: &MoveOptions,

@@ -18,8 +18,9 @@ use crate::session::{Lookup, Session};
 /// Maximum number of lines that one request adds.
 const MAX_ADDED_LINES: usize = 100;
 
-/// The age after which an invoice is looked up before it is pushed. Stripe knows the keys of its creation for a day.
-const KEY_LIFETIME: Duration = Duration::from_hours(23);
+/// The age from which an invoice is looked up before it is pushed, see [`PushedInvoice::created_at`]. No database is restored from
+/// a backup in less time.
+const MAX_AGE_OF_NEW: Duration = Duration::from_mins(5);
 
 /// A line in Stripe's minor units.
 struct Line<'a> {
@@ -46,11 +47,10 @@ pub(crate) async fn push(
     let pairs = invoice.lines.iter().zip(amounts);
     let lines: Vec<_> = pairs.map(|(line, amount)| Line { line, amount }).collect();
     let now = session.client.clock().now();
-    let is_old = now.since(invoice.created_at) >= KEY_LIFETIME;
-    let known = if is_old {
-        find(session, invoice).await?
-    } else {
-        None
+    let is_new = now.since(invoice.created_at) < MAX_AGE_OF_NEW;
+    let known = match is_new {
+        true => None,
+        false => find(session, invoice).await?,
     };
     let draft = match known {
         Some(known) if known.status()? != InvoiceStatus::Draft => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use core_domain::billing::{Currency, InvoiceStatus, Money};
 use core_domain::kernel::InvoiceId;
-use core_domain::port::{Close, CollectOutcome, Payments, PaymentsError};
+use core_domain::port::{Close, CollectOutcome, Payments, PaymentsError, PushedInvoice};
 use core_stripe_fake::{ChargeEnd, Fault};
 
 use crate::world::{LOST_AFTER, LOST_BEFORE, World, key};
@@ -74,6 +74,38 @@ async fn an_interrupted_push_continues_after_the_keys_have_expired() {
             assert_eq!(world.fake.invoices().len(), 1, "{path}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_invoice_that_is_not_new_is_looked_up_before_it_is_pushed() {
+    let world = World::without_retries().await;
+    let customer = world.customer().await;
+    let method = world.attach("pm_card_visa", &customer).await;
+    let invoice = world.invoice(&customer, 1);
+    let pushed = world.stripe.push_invoice(&invoice).await.unwrap();
+    world.collect(&pushed, &method, "pay:1").await.unwrap();
+    world.advance(Duration::from_mins(6));
+    // As a database that was restored from a backup pushes it: with other ids of its lines.
+    let mut again = invoice.clone();
+    again.lines[0].id = "other".to_owned();
+    let found = world.stripe.push_invoice(&again).await.unwrap();
+    assert_eq!((found.id, found.status), (pushed.id, InvoiceStatus::Paid));
+    again.amount_due = Money::new(1, Currency::USD).unwrap();
+    let refused = world.stripe.push_invoice(&again).await.unwrap_err();
+    assert!(matches!(refused, PaymentsError::Invalid(_)), "{refused:?}");
+    assert_eq!((world.fake.invoices().len(), world.fake.charges()), (1, 1));
+    let lists = |world: &World| {
+        let requests = world.fake.requests().into_iter();
+        let lists = requests.filter(|own| own.method == "GET" && own.path.ends_with("/invoices"));
+        lists.count()
+    };
+    let known = lists(&world);
+    let new = PushedInvoice {
+        id: InvoiceId::parse("i2").unwrap(),
+        ..world.invoice(&customer, 1)
+    };
+    world.stripe.push_invoice(&new).await.unwrap();
+    assert_eq!(lists(&world), known);
 }
 
 #[tokio::test]

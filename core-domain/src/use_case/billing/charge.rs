@@ -414,6 +414,10 @@ async fn collect(
             let created = payments.push_invoice(&pushed).await?;
             let stored = store_provider_id(store, &invoice.id, &created.id).await;
             stored.map_err(|error| PaymentsError::Unknown(Cause::new(error)))?;
+            // It was charged before this database was restored from a backup.
+            if created.status == InvoiceStatus::Paid {
+                return Ok(CollectOutcome::Paid);
+            }
             created.id
         }
     };

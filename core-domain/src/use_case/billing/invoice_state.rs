@@ -10,7 +10,7 @@ use crate::billing::{
     Bill, BillingReason, Entry, Invoice, InvoiceEvent, InvoiceLine, InvoiceStatus, Money,
     PaymentAttempt, PaymentAttemptQuery, Period, Subscription,
 };
-use crate::kernel::{Context, InvoiceId, Machine, Result, Stored, Timestamp, Unowned};
+use crate::kernel::{BytesOf, Context, InvoiceId, Machine, Result, Stored, Timestamp, Unowned};
 use crate::port::UnitOfWork;
 
 /// An invoice that does not exist yet.
@@ -54,7 +54,7 @@ async fn settle(
         .collect::<Result<_, _>>()?;
     let nothing = Money::zero(customer.currency);
     let mut invoice = Invoice {
-        id: InvoiceId::generate(now, cx.entropy.as_ref()),
+        id: new_id(cx, book, new.collection),
         number: None,
         platform_id: customer.platform_id.clone(),
         customer_id: customer.id.clone(),
@@ -109,6 +109,19 @@ async fn settle(
         credits,
         used: settlement.credits,
     })
+}
+
+/// Returns the id of the next invoice of a customer.
+///
+/// An invoice that the clock creates has the same id if it is created again, from a database that was restored from a backup:
+/// the provider may have charged it already, and is asked for this id.
+fn new_id(cx: &Context, book: &CustomerBook, collection: Collection) -> InvoiceId {
+    if collection != Collection::Scheduled {
+        return InvoiceId::generate(book.now, cx.entropy.as_ref());
+    }
+    let customer = &book.customer;
+    let number = customer.next_invoice_number();
+    InvoiceId::generate(book.now, &BytesOf(&[customer.id.as_str(), &number]))
 }
 
 /// An invoice with its amounts, before it is stored.

@@ -86,7 +86,8 @@ pub(super) async fn discard(
     audited::remove(cx, scope, uow, seen, "subscription.discarded").await?;
     let mut gone = seen.edit();
     gone.status = SubscriptionStatus::Canceled;
-    follow(cx, scope, uow, book, &gone).await
+    follow(cx, scope, uow, book, &gone).await?;
+    usage_period::forget(uow, &gone).await
 }
 
 /// Makes the platform's record follow its subscription.

@@ -98,7 +98,7 @@ async fn cut(uow: &mut dyn UnitOfWork, period: &Stored<UsagePeriod>, at: Timesta
     unaudited::replace(uow, period, next).await.map(drop)
 }
 
-/// Removes an ended subscription from the period that begins with its end.
+/// Removes an ended subscription from a period.
 async fn release(
     uow: &mut dyn UnitOfWork,
     existing: Option<Stored<UsagePeriod>>,
@@ -113,6 +113,24 @@ async fn release(
     next.set_subscription(None);
     next.terms.clear();
     unaudited::replace(uow, &seen, next).await.map(drop)
+}
+
+/// Removes a subscription that is discarded from all its usage periods: nothing is owed for them.
+///
+/// # Errors
+/// Only those of the store.
+pub(super) async fn forget(uow: &mut dyn UnitOfWork, discarded: &Subscription) -> Result<()> {
+    let Some(platform) = &discarded.platform_id else {
+        return Ok(());
+    };
+    let since = UsagePeriodQuery::EndingAfter(platform.clone(), discarded.current_period_start);
+    let stored = unowned_records::<UsagePeriod>(uow)
+        .list(&since, MAX_PERIODS)
+        .await?;
+    for period in stored {
+        release(uow, Some(period), discarded).await?;
+    }
+    Ok(())
 }
 
 async fn store(

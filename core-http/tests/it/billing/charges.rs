@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use core_domain::billing::usage::{UsagePeriod, UsagePeriodQuery};
 use core_domain::billing::{LedgerCharge, LedgerChargeQuery, LedgerOutcome};
-use core_domain::kernel::{Context, InvoiceId};
+use core_domain::kernel::{Context, InvoiceId, PlatformId};
 use core_domain::use_case::billing::{Billing, recovery};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -147,6 +148,31 @@ async fn a_failed_call_does_not_cancel_an_invoice_that_another_process_charges()
     assert_eq!(world.last_invoice(&platform).await["status"], "paid");
     assert_eq!(payments.charges().len(), 2);
     world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn no_customer_owes_the_usage_of_a_subscription_that_was_not_made() {
+    let world = World::new();
+    let payments = &world.payments;
+    let (platform, _) = platform_with_card(&world).await;
+    payments.fail_next(PaymentFault::UnreachableLater);
+    let time_passes = async {
+        payments.charge_begun().await;
+        world.tick(2);
+        payments.let_fail();
+    };
+    let (failed, ()) = tokio::join!(world.subscribe(&platform, "starter"), time_passes);
+    failed.expect_error(502, "PAYMENT_PROVIDER_UNAVAILABLE");
+    let platform = PlatformId::parse(&platform).unwrap();
+    let of_platform = UsagePeriodQuery::Of(platform);
+    let periods = world.all::<UsagePeriod>(&of_platform).await;
+    assert!(!periods.is_empty());
+    for period in periods {
+        assert_eq!(
+            (&period.customer_id, &period.subscription_id),
+            (&None, &None)
+        );
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ mod plan_migrations;
 mod platforms;
 mod quotas;
 mod renewals;
+mod restores;
 mod subscriptions;
 mod taxes;
 mod ticks;
