@@ -2,15 +2,17 @@
 //! that it wrote at home would not be found in another cell.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 use core_domain::registry::Platform;
+use tokio::time::sleep;
 
 use super::cell_set::CellSet;
 use super::config::HOME;
-use super::directory;
-use super::tables::UNIQUE_VALUES;
+use super::directory::{self, NO_ORGANIZATION, ORGANIZATION};
+use super::tables::{PLATFORMS, UNIQUE_VALUES};
 use super::transfer::scopes;
 use super::unique_values;
 use crate::copy::Scope;
@@ -23,6 +25,12 @@ use crate::value::{ReadRow, Row, Value};
 
 /// The number of rows that are checked together.
 const SLICE: u32 = 1_000;
+
+/// Maximum number of attempts for a row that other units use.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// The pause before the next attempt.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Records at home the organization of a platform in this cell, and the unique values of its rows that are not recorded.
 pub(super) async fn backfill(
@@ -52,7 +60,17 @@ pub(super) async fn backfill(
             }
         }
     }
-    Ok(())
+    forget_removed(cells, platform).await
+}
+
+/// Records that a platform without a row has no organization: it was removed, and only its log is left.
+async fn forget_removed(cells: &CellSet, platform: &str) -> Result<(), StoreError> {
+    let unknown = Filter::eq(PLATFORMS.key(), platform).and(Filter::IsNull(ORGANIZATION));
+    let set = [(ORGANIZATION, Value::text(NO_ORGANIZATION))];
+    let _turn = cells.take_turn().await;
+    let mut home = cells.rows(HOME).begin(Mode::ReadCommitted).await?;
+    home.update(&PLATFORMS, &unknown, &set).await?;
+    home.commit().await
 }
 
 fn key_of(row: &Row) -> Value {
@@ -90,12 +108,29 @@ async fn known_values(
     Ok(ids.collect())
 }
 
-/// Records what home lacks about a row. The row is locked, so that its values cannot be released in the meantime.
+/// Records what home lacks about a row. Tries again if another unit has the row.
 async fn backfill_row(
     cells: &CellSet,
     source: usize,
     table: &'static Table,
     key: Value,
+) -> Result<(), StoreError> {
+    let mut attempts = MAX_ATTEMPTS;
+    loop {
+        attempts -= 1;
+        match backfill_locked(cells, source, table, &key).await {
+            Err(StoreError::Retry(_)) if attempts > 0 => sleep(RETRY_PAUSE).await,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Records what home lacks about a row. The row is locked, so that its values cannot be released in the meantime.
+async fn backfill_locked(
+    cells: &CellSet,
+    source: usize,
+    table: &'static Table,
+    key: &Value,
 ) -> Result<(), StoreError> {
     let _turn = cells.take_turn().await;
     let mut leaving = cells.rows(source).begin(Mode::ReadCommitted).await?;
@@ -104,7 +139,7 @@ async fn backfill_row(
         found = Some(table.copy_row(row)?);
         Ok(())
     };
-    leaving.lock(table, &key, &mut visit).await?;
+    leaving.lock(table, key, &mut visit).await?;
     let Some(row) = found else {
         leaving.rollback().await;
         return Ok(());

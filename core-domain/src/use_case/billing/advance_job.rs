@@ -288,7 +288,11 @@ impl Advancing<'_> {
                 let now = self.store_now().await?;
                 Err(job_failure::wait_for_other_change(now))
             }
-            made => Ok(made?),
+            Err(error) => {
+                let now = self.store_now().await?;
+                Err(job_failure::unit_error(error, now))
+            }
+            Ok(progress) => Ok(progress),
         }
     }
 

@@ -22,8 +22,8 @@ use crate::kernel::{
     Timestamp,
 };
 use crate::port::{
-    Cause, CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, PushedInvoice, PushedLine,
-    Store, UnitOfWork, transact_in,
+    Cause, CollectOutcome, InvoiceReference, Mode, OpKey, PaymentsError, ProviderInvoice,
+    PushedInvoice, PushedLine, Store, UnitOfWork, transact_in,
 };
 
 /// The outcome of a charge, for the caller.
@@ -402,7 +402,7 @@ async fn collect(
             created_at: invoice.created_at,
         };
         let known = payments.look_up(&reference).await?;
-        if known.is_some_and(|known| known.status == InvoiceStatus::Paid) {
+        if known.is_some_and(|known| is_paid(invoice, &known)) {
             return Ok(CollectOutcome::Paid);
         }
     }
@@ -415,7 +415,7 @@ async fn collect(
             let stored = store_provider_id(store, &invoice.id, &created.id).await;
             stored.map_err(|error| PaymentsError::Unknown(Cause::new(error)))?;
             // It was charged before this database was restored from a backup.
-            if created.status == InvoiceStatus::Paid {
+            if is_paid(invoice, &created) {
                 return Ok(CollectOutcome::Paid);
             }
             created.id
@@ -428,6 +428,14 @@ async fn collect(
     payments
         .collect(&key, &provider_id, &sent.attempt.payment_method_id)
         .await
+}
+
+/// Returns whether the provider has received the amount of the invoice. After a restore of the database, the provider can have
+/// the same invoice with another amount.
+pub(super) fn is_paid(invoice: &Invoice, at_provider: &ProviderInvoice) -> bool {
+    at_provider.status == InvoiceStatus::Paid
+        && at_provider.amount_due == invoice.amount_due
+        && at_provider.currency == invoice.currency
 }
 
 /// Returns the invoice in the form that the provider gets. Applied credits and balance are lines, so that the lines add

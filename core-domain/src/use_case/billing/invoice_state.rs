@@ -10,7 +10,9 @@ use crate::billing::{
     Bill, BillingReason, Entry, Invoice, InvoiceEvent, InvoiceLine, InvoiceStatus, Money,
     PaymentAttempt, PaymentAttemptQuery, Period, Subscription,
 };
-use crate::kernel::{BytesOf, Context, InvoiceId, Machine, Result, Stored, Timestamp, Unowned};
+use crate::kernel::{
+    BytesOf, Context, InvoiceId, InvoiceLineId, Machine, Result, Stored, Timestamp, Unowned,
+};
 use crate::port::UnitOfWork;
 
 /// An invoice that does not exist yet.
@@ -53,8 +55,13 @@ async fn settle(
         .map(|credit| credit.remaining())
         .collect::<Result<_, _>>()?;
     let nothing = Money::zero(customer.currency);
+    let id = new_id(cx, uow, book, &new).await?;
+    let lines = match new.collection {
+        Collection::Scheduled => with_ids_of(new.lines, &id, now),
+        _ => new.lines,
+    };
     let mut invoice = Invoice {
-        id: new_id(cx, book, new.collection),
+        id,
         number: None,
         platform_id: customer.platform_id.clone(),
         customer_id: customer.id.clone(),
@@ -85,7 +92,7 @@ async fn settle(
         provider_id: None,
         created_at: now,
         updated_at: now,
-        lines: new.lines,
+        lines,
         applied_credits: Vec::new(),
         due_at: None,
         closing_since: None,
@@ -111,17 +118,49 @@ async fn settle(
     })
 }
 
-/// Returns the id of the next invoice of a customer.
+/// Returns the id of a new invoice.
 ///
 /// An invoice that the clock creates has the same id if it is created again, from a database that was restored from a backup:
-/// the provider may have charged it already, and is asked for this id.
-fn new_id(cx: &Context, book: &CustomerBook, collection: Collection) -> InvoiceId {
-    if collection != Collection::Scheduled {
-        return InvoiceId::generate(book.now, cx.entropy.as_ref());
+/// the provider may have charged it already, and is asked for this id. So the id follows from what the invoice is for.
+async fn new_id(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    book: &CustomerBook,
+    new: &NewInvoice<'_>,
+) -> Result<InvoiceId> {
+    if new.collection != Collection::Scheduled {
+        return Ok(InvoiceId::generate(book.now, cx.entropy.as_ref()));
     }
-    let customer = &book.customer;
-    let number = customer.next_invoice_number();
-    InvoiceId::generate(book.now, &BytesOf(&[customer.id.as_str(), &number]))
+    let subscription = new.subscription.map_or("", |own| own.id.as_str());
+    let mut number = 0_u32;
+    loop {
+        let number_text = number.to_string();
+        let subject = [
+            book.customer.id.as_str(),
+            subscription,
+            new.reason.as_str(),
+            &number_text,
+        ];
+        let id = InvoiceId::generate(book.now, &BytesOf(&subject));
+        // Several can be created for the same reason at one instant.
+        if unowned_records::<Invoice>(uow).find(&id).await?.is_none() {
+            return Ok(id);
+        }
+        number += 1;
+    }
+}
+
+/// Gives lines ids that follow from that of their invoice, so that a restored database can repeat a call of the provider.
+fn with_ids_of(
+    mut lines: Vec<InvoiceLine>,
+    invoice: &InvoiceId,
+    now: Timestamp,
+) -> Vec<InvoiceLine> {
+    for (line, number) in lines.iter_mut().zip(0_u32..) {
+        let subject = [invoice.as_str(), &number.to_string()];
+        line.id = InvoiceLineId::generate(now, &BytesOf(&subject));
+    }
+    lines
 }
 
 /// An invoice with its amounts, before it is stored.

@@ -1,14 +1,14 @@
-//! How the jobs of billing fail: an outage of the provider is no failure, so they wait.
+//! How the jobs of billing fail: an outage of the provider, or of the database of a platform, is no failure, so they wait.
 
 use std::time::Duration;
 
 use super::provider::ChargeFailure;
-use crate::kernel::Timestamp;
+use crate::kernel::{Error, StoreError, Timestamp};
 use crate::port::PaymentsError;
 use crate::provisioning::JobError;
 use crate::use_case::provisioning::StepError;
 
-/// The pause while the provider cannot be reached.
+/// The pause while the provider or a database cannot be reached.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(30);
 
 /// The pauses before the outcome of a charge is looked up again: the first one that is longer than the charge is old,
@@ -55,6 +55,36 @@ pub(super) fn step_error(failure: ChargeFailure, now: Timestamp, age: Duration) 
             StepError::Permanent(refused, None)
         }
         ChargeFailure::Provider(_) => wait_until(now.plus(OUTAGE_PAUSE), "the payment provider"),
-        ChargeFailure::Store(error) => error.into(),
+        ChargeFailure::Store(error) => unit_error(error, now),
+    }
+}
+
+/// Returns the error of a step whose unit of work has failed.
+pub(super) fn unit_error(error: Error, now: Timestamp) -> StepError {
+    match error {
+        Error::Store(StoreError::Unavailable(_)) => {
+            wait_until(now.plus(OUTAGE_PAUSE), "the database of the platform")
+        }
+        error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_waits_while_a_database_cannot_be_reached() {
+        let unavailable = || Error::Store(StoreError::unavailable("the cell cannot be reached"));
+        let now = Timestamp::EPOCH;
+        let age = Duration::ZERO;
+        for error in [
+            unit_error(unavailable(), now),
+            step_error(ChargeFailure::Store(unavailable()), now, age),
+        ] {
+            assert!(matches!(error, StepError::Wait { until, .. } if until > now));
+        }
+        let refused = unit_error(Error::Forbidden, now);
+        assert!(matches!(refused, StepError::Permanent(..)), "{refused:?}");
     }
 }

@@ -7,7 +7,7 @@ use super::{Billing, charge, invoice_state};
 use crate::access::{SystemScope, unowned_records};
 use crate::billing::{Invoice, InvoiceStatus, PaymentAttempt, PaymentAttemptQuery};
 use crate::kernel::{Context, CustomerId, Error, InvoiceId, PaymentAttemptId, Result, Stored};
-use crate::port::{Mode, Store, UnitOfWork, transact};
+use crate::port::{Mode, ProviderInvoice, Store, UnitOfWork, transact};
 
 /// Applies the state of an invoice at the provider, by its id there. Does nothing if it is not an invoice of the suite.
 pub(super) async fn sync_invoice(
@@ -20,6 +20,7 @@ pub(super) async fn sync_invoice(
     let Some(known) = known.map_err(ChargeFailure::Provider)? else {
         return Ok(());
     };
+    let known = &known;
     let Some(id) = &known.invoice_id else {
         return Ok(());
     };
@@ -27,7 +28,7 @@ pub(super) async fn sync_invoice(
         charge::try_run(cx, store, billing, &open).await?;
     }
     let applied = transact(store, |uow, _| {
-        Box::pin(async move { apply(cx, uow, billing, id, known.status).await })
+        Box::pin(async move { apply(cx, uow, billing, id, known).await })
     });
     Ok(applied.await?)
 }
@@ -42,13 +43,13 @@ async fn open_attempt(store: &dyn Store, invoice: &InvoiceId) -> Result<Option<P
     Ok(open?.map(|attempt| attempt.id.clone()))
 }
 
-/// Applies the status of an invoice at the provider.
+/// Applies the status of an invoice at the provider. A payment of another amount is a contradiction.
 async fn apply(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     billing: &Billing,
     invoice: &InvoiceId,
-    status: InvoiceStatus,
+    at_provider: &ProviderInvoice,
 ) -> Result<()> {
     let Some(seen) = unowned_records::<Invoice>(uow).find(invoice).await? else {
         return Ok(());
@@ -58,12 +59,12 @@ async fn apply(
         seen.status,
         InvoiceStatus::Open | InvoiceStatus::Uncollectible
     );
-    if status == InvoiceStatus::Paid && is_unpaid {
+    if is_unpaid && charge::is_paid(&seen, at_provider) {
         charge::record_payment_at_provider(cx, uow, billing, &seen).await?;
         seen = invoice_state::load(uow, invoice).await?;
     }
     let scope = &SystemScope::new();
-    let contradiction = contradiction_of(&seen, status);
+    let contradiction = contradiction_of(&seen, at_provider.status);
     invoice_state::record_contradiction(cx, scope, uow, &seen, contradiction).await
 }
 

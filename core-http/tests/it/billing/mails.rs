@@ -46,6 +46,8 @@ async fn a_customer_is_told_about_every_step_of_a_collection(world: World) {
     let page = invoice["hostedInvoiceUrl"].as_str().unwrap();
     assert!(last.text.contains(page), "{}", last.text);
     assert!(last.text.contains("29.00 USD"), "{}", last.text);
+    // Later than the mails so far.
+    world.tick(1);
     world.use_card(&customer, "pm_card_visa").await;
     let body = json!({ "platformId": platform, "immediately": true });
     let path = "/subscription/cancel";

@@ -1,5 +1,9 @@
 //! A database that is restored from a backup: the payment provider has charged more than the database knows.
 
+use std::sync::Arc;
+
+use core_domain::kernel::Context;
+use core_domain::use_case::billing::inbox::catch_up;
 use serde_json::{Value, json};
 
 use super::paying_platform;
@@ -78,7 +82,41 @@ async fn a_renewal_that_was_charged_with_another_amount_before_a_restore_is_refu
     let world = world.with_image(&backup);
     bill_until(&world, "2027-03-01T00:30:00Z").await;
     assert_eq!(paid_at_stripe(&world), charged);
+    // The event of the earlier payment is missed, and does not pay it either.
+    let cx = Context::system(Arc::clone(&world.app.entropy));
+    let fetched = catch_up(&cx, world.app.store.as_ref(), &world.billing_parts);
+    assert!(fetched.await.unwrap() > 0);
+    world.run_jobs().await;
+    assert_eq!(paid_at_stripe(&world), charged);
     let renewal = world.invoices(&platform).await.pop().unwrap();
     assert_eq!(renewal["status"], "open");
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
+async fn a_renewal_is_found_at_stripe_although_another_invoice_before_it_is_lost() {
+    let world = World::new().at_stripe().await;
+    world.set_time("2027-01-31T12:00:00Z");
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    let backup = world.image();
+    // A declined upgrade uses a number.
+    world.set_time("2027-02-01T00:00:00Z");
+    world.tick(0);
+    world
+        .use_card(&customer, "pm_card_chargeCustomerFail")
+        .await;
+    let declined = world.change_tier(&platform, "growth", json!({})).await;
+    declined.expect_error(402, "PAYMENT_REQUIRED");
+    world.use_card(&customer, "pm_card_visa").await;
+    bill_until(&world, "2027-03-01T00:00:00Z").await;
+    let charged = paid_at_stripe(&world);
+    let before = world.last_invoice(&platform).await;
+    let world = world.with_image(&backup);
+    bill_until(&world, "2027-03-01T00:30:00Z").await;
+    assert_eq!(paid_at_stripe(&world), charged);
+    let after = world.last_invoice(&platform).await;
+    assert_eq!(after["status"], "paid");
+    assert_eq!(after["id"], before["id"]);
+    assert_ne!(after["number"], before["number"]);
     world.assert_books_balance().await;
 }
