@@ -35,21 +35,9 @@ pub(crate) async fn collect(
         .change(&pay, || Box::pin(find_charged(session, id)))
         .await
     {
-        Ok(invoice) => Ok(outcome(&invoice)),
-        // A database that was restored from a backup does not know that it was charged.
-        Err(error) if error.is_state() => {
-            let charged = find_charged(session, id).await?;
-            charged.as_ref().map(outcome).ok_or(error)
-        }
+        Ok(invoice) if invoice.status.as_deref() == Some("paid") => Ok(CollectOutcome::Paid),
+        Ok(invoice) => Ok(invoice.last_charge().unwrap_or(CollectOutcome::Processing)),
         Err(error) => outcome_of(session, id, error).await,
-    }
-}
-
-/// Returns the outcome of a charge that was accepted.
-fn outcome(invoice: &Invoice) -> CollectOutcome {
-    match invoice.status.as_deref() {
-        Some("paid") => CollectOutcome::Paid,
-        _ => invoice.last_charge().unwrap_or(CollectOutcome::Processing),
     }
 }
 

@@ -205,19 +205,6 @@ async fn a_charge_whose_response_is_lost_charges_once() {
 }
 
 #[tokio::test]
-async fn a_charge_of_an_invoice_that_is_paid_finds_the_payment() {
-    let world = World::without_retries().await;
-    let customer = world.customer().await;
-    let method = world.attach("pm_card_visa", &customer).await;
-    let invoice = world.push(&customer).await;
-    for attempt in ["pay:1", "pay:2"] {
-        let outcome = world.collect(&invoice, &method, attempt).await.unwrap();
-        assert_eq!(outcome, CollectOutcome::Paid, "{attempt}");
-        assert_eq!(world.fake.charges(), 1);
-    }
-}
-
-#[tokio::test]
 async fn a_charge_whose_failure_is_stored_is_made_once() {
     for has_effect in [false, true] {
         let world = World::new().await;

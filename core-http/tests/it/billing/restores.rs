@@ -94,6 +94,31 @@ async fn a_renewal_that_was_charged_with_another_amount_before_a_restore_is_refu
 }
 
 #[tokio::test]
+async fn an_open_invoice_that_was_paid_before_a_restore_is_not_charged_again() {
+    let world = World::new().at_stripe().await;
+    world.set_time("2027-01-31T12:00:00Z");
+    let (platform, customer) = paying_platform(&world, "starter").await;
+    world
+        .use_card(&customer, "pm_card_chargeCustomerFail")
+        .await;
+    bill_until(&world, "2027-02-28T12:00:00Z").await;
+    let open = world.last_invoice(&platform).await;
+    assert_eq!(open["status"], "open");
+    let backup = world.image();
+    world.use_card(&customer, "pm_card_visa").await;
+    bill_until(&world, "2027-03-08T00:00:00Z").await;
+    let charged = paid_at_stripe(&world);
+    assert_eq!(charged.last().unwrap().1, 2_900);
+
+    let world = world.with_image(&backup);
+    world.use_card(&customer, "pm_card_visa").await;
+    bill_until(&world, "2027-03-08T00:30:00Z").await;
+    assert_eq!(paid_at_stripe(&world), charged);
+    assert_eq!(world.last_invoice(&platform).await["status"], "paid");
+    world.assert_books_balance().await;
+}
+
+#[tokio::test]
 async fn a_renewal_is_found_at_stripe_although_another_invoice_before_it_is_lost() {
     let world = World::new().at_stripe().await;
     world.set_time("2027-01-31T12:00:00Z");
