@@ -62,7 +62,10 @@ def stop_cell(cluster, random):
         return None
     cell = random.choice(cluster.cells)
     others = [other for other in cluster.cells if other is not cell]
-    count = lambda: sum(other.number("SELECT count(*) FROM platforms") for other in others)
+
+    def count():
+        return sum(other.number("SELECT count(*) FROM platforms") for other in others)
+
     cell.stop()
     # Until the nodes have noticed it.
     time.sleep(5)

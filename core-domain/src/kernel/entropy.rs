@@ -1,30 +1,9 @@
 //! The entropy port: the source of random bytes. The domain creates no random numbers itself.
 
-use sha2::{Digest, Sha256};
-
 /// A source of random bytes. Outside of tests it must be cryptographically secure.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
     /// Fills the whole buffer with random bytes.
     fn fill(&self, buffer: &mut [u8]);
-}
-
-/// Bytes that follow from texts, for ids of records that must have the same id if they are created again.
-#[derive(Debug)]
-pub(crate) struct BytesOf<'a>(pub(crate) &'a [&'a str]);
-
-impl Entropy for BytesOf<'_> {
-    /// Fills the buffer with the hash of the texts, over and over.
-    fn fill(&self, buffer: &mut [u8]) {
-        let mut hash = Sha256::new();
-        for text in self.0 {
-            hash.update(text.len().to_le_bytes());
-            hash.update(text);
-        }
-        let hash = hash.finalize();
-        for chunk in buffer.chunks_mut(hash.len()) {
-            chunk.copy_from_slice(&hash[..chunk.len()]);
-        }
-    }
 }
 
 /// The characters of generated secrets.
@@ -63,18 +42,6 @@ pub fn random_up_to(entropy: &dyn Entropy, most: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::testing::SeededEntropy;
-
-    #[test]
-    fn equal_texts_give_equal_bytes() {
-        let bytes = |texts: &[&str]| {
-            let mut buffer = [0_u8; 40];
-            BytesOf(texts).fill(&mut buffer);
-            buffer
-        };
-        assert_eq!(bytes(&["acme", "1"]), bytes(&["acme", "1"]));
-        assert_ne!(bytes(&["acme", "1"]), bytes(&["acme1"]));
-        assert_ne!(bytes(&["acme", "1"]), bytes(&["acme", "2"]));
-    }
 
     #[test]
     fn tokens_have_the_requested_length_and_differ() {

@@ -3,6 +3,8 @@
 //! Ids are opaque text. New ids are UUIDv7, so that new records are inserted in order. Any text that could be an id is
 //! accepted from a path, so that an unknown id is "not found" and not "invalid".
 
+use sha2::{Digest, Sha256};
+
 use super::{Entropy, TextValue, Timestamp, for_each_record};
 
 /// Path segments of the interface that cannot be ids.
@@ -60,8 +62,25 @@ const fn is_generated(id_type: &str) -> bool {
 pub fn new_uuid(now: Timestamp, entropy: &dyn Entropy) -> String {
     let mut random = [0_u8; 10];
     entropy.fill(&mut random);
-    let millis = u64::try_from(now.millis()).unwrap_or(0);
-    uuid::Builder::from_unix_timestamp_millis(millis, &random)
+    uuid_with(now, &random)
+}
+
+/// Returns a UUIDv7 of an instant that follows from texts: equal texts give equal ids.
+fn uuid_of(at: Timestamp, texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        // So that the border between two texts makes a difference.
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    let mut bytes = [0_u8; 10];
+    bytes.copy_from_slice(&hash.finalize()[..10]);
+    uuid_with(at, &bytes)
+}
+
+fn uuid_with(at: Timestamp, bytes: &[u8; 10]) -> String {
+    let millis = u64::try_from(at.millis()).unwrap_or(0);
+    uuid::Builder::from_unix_timestamp_millis(millis, bytes)
         .into_uuid()
         .to_string()
 }
@@ -86,6 +105,13 @@ macro_rules! ids {
             #[must_use]
             pub fn generate(now: Timestamp, entropy: &dyn Entropy) -> Self {
                 Self(new_uuid(now, entropy))
+            }
+
+            /// Returns the id of a record that has the same id if it is created again. It follows from the instant and from
+            /// texts that say what the record is for, and sorts like a generated one.
+            #[must_use]
+            pub fn of(at: Timestamp, texts: &[&str]) -> Self {
+                Self(uuid_of(at, texts))
             }
 
             /// Parses an id; `None` if the text cannot be one (see [`is_id`]).
@@ -171,6 +197,17 @@ ids! {
 mod tests {
     use super::*;
     use crate::testing::SeededEntropy;
+
+    #[test]
+    fn ids_of_equal_texts_and_instants_are_equal() {
+        let at = Timestamp::from_millis(1_000);
+        let id = |texts: &[&str]| PlatformId::of(at, texts);
+        assert_eq!(id(&["acme", "1"]), id(&["acme", "1"]));
+        assert_ne!(id(&["acme", "1"]), id(&["acme1"]));
+        assert_ne!(id(&["acme", "1"]), id(&["acme", "2"]));
+        let later = PlatformId::of(Timestamp::from_millis(1_001), &["acme", "1"]);
+        assert!(id(&["acme", "1"]) < later && id(&["acme", "2"]) < later);
+    }
 
     #[test]
     fn ids_sort_by_creation_time() {

@@ -38,7 +38,7 @@ pub use cipher::{Cipher, Secret, hex, parse_hex, push_hex};
 pub use context::{Context, IfMatch, RequestInfo};
 pub use duration_text::optional as optional_duration_text;
 pub use effect::{Effect, Effects};
-pub(crate) use entropy::{BASE62, BytesOf};
+pub(crate) use entropy::BASE62;
 pub use entropy::{Entropy, TOKEN_LENGTH, random_up_to, secret_token};
 pub use error::{Code, Error, Issue, Result, retry_after};
 pub use id::*;

@@ -332,16 +332,16 @@ pub enum JobQuery {
     QueuedBy {
         /// The job that queued them.
         parent: JobId,
-        /// The platform.
+        /// The platform whose lanes they are in.
         platform_id: PlatformId,
     },
     /// The jobs of a kind and lane that a job queued, newest first. Finds the undo jobs of a job, which run in its lane.
     Undoing {
         /// The job that queued them.
         parent: JobId,
-        /// Their kind.
+        /// The kind of the queued jobs.
         kind: String,
-        /// Their lane.
+        /// The lane of both jobs.
         lane: LaneKey,
     },
     /// The waiting jobs whose `run_at` is at or before this time, earliest first.

@@ -13,7 +13,7 @@ use super::tables;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx, copies};
-use crate::table::VERSION;
+use crate::table::{Table, VERSION};
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -299,7 +299,7 @@ pub(super) async fn set_organization(
     let table = Platform::TABLE;
     let id = table.value(platform, table.key()).clone();
     let entry = Filter::eq(tables::PLATFORMS.key(), id);
-    let set = [(ORGANIZATION, organization_of(platform))];
+    let set = [(ORGANIZATION, organization_of(table, platform))];
     home.update(&tables::PLATFORMS, &entry, &set).await?;
     Ok(())
 }
@@ -314,9 +314,13 @@ pub(super) fn entry(platform: &str, cell: &str, organization: Value) -> Row {
     ]
 }
 
-/// Returns the organization of a platform as the directory has it, from the row of the platform.
-pub(super) fn organization_of(platform: &Row) -> Value {
-    match Platform::TABLE.value(platform, ORGANIZATION) {
+/// Returns the organization of a platform as the directory has it, from a row of the platform: NULL unless it is the row that
+/// names the organization.
+pub(super) fn organization_of(table: &Table, row: &Row) -> Value {
+    if table.name != Platform::TABLE.name {
+        return Value::Null;
+    }
+    match table.value(row, ORGANIZATION) {
         Value::Null => Value::text(NO_ORGANIZATION),
         organization => organization.clone(),
     }

@@ -88,14 +88,10 @@ fn entries_of(table: &'static Table, rows: &[Row], cell: &str) -> Vec<Row> {
     let Place::Named(column, naming) = place_of(table) else {
         return Vec::new();
     };
-    let is_platform = table.name == Platform::TABLE.name;
     let mut platforms = BTreeMap::new();
     for row in rows {
         let platform = table.value(row, column).as_text();
-        let organization = match is_platform {
-            true => directory::organization_of(row),
-            false => Value::Null,
-        };
+        let organization = directory::organization_of(table, row);
         let platform = platform.and_then(|name| naming.platform(name));
         platforms.extend(platform.map(|platform| (platform, organization)));
     }

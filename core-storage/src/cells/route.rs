@@ -640,10 +640,7 @@ impl CellUnit {
             Place::Any => Ok(self.writing_cell()),
             Place::Named(column, naming) => {
                 let value = table.value(row, column);
-                let organization = match table.name == Platform::TABLE.name {
-                    true => directory::organization_of(row),
-                    false => Value::Null,
-                };
+                let organization = directory::organization_of(table, row);
                 match value.as_text().and_then(|text| naming.platform(text)) {
                     Some(platform) => self.cell_of_created(&platform, organization).await,
                     None => Ok(HOME),

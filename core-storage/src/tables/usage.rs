@@ -158,12 +158,11 @@ fn usage_periods(query: &UsagePeriodQuery) -> Select {
             .order_by_desc("period_end"),
         UsagePeriodQuery::Due { of, by } => {
             let due = periods()
-                .filter_if(of.as_ref().map(|id| Filter::eq("customer_id", id)))
                 .filter(Filter::le("due_at", *by))
                 .order_by("due_at");
             match of {
                 // Changes of a customer are made in order, so none can be left out.
-                Some(_) => due,
+                Some(customer) => due.filter(Filter::eq("customer_id", customer)),
                 None => due.skip_unreachable(),
             }
         }

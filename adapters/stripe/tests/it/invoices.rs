@@ -85,7 +85,7 @@ async fn an_invoice_that_is_not_new_is_looked_up_before_it_is_pushed() {
     let pushed = world.stripe.push_invoice(&invoice).await.unwrap();
     world.collect(&pushed, &method, "pay:1").await.unwrap();
     world.advance(Duration::from_mins(6));
-    // As a database that was restored from a backup pushes it: with other ids of its lines.
+    // An invoice that is found is not created again, whatever its lines.
     let mut again = invoice.clone();
     again.lines[0].id = "other".to_owned();
     let found = world.stripe.push_invoice(&again).await.unwrap();

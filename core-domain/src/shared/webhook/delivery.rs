@@ -149,21 +149,21 @@ pub struct WebhookDeliveryFilter {
 pub enum WebhookDeliveryQuery {
     /// The messages to a webhook, newest first.
     To {
-        /// The webhook.
+        /// The webhook that receives the messages.
         webhook: WebhookRef,
         /// If given, matches only messages in this status.
         status: Option<WebhookDeliveryStatus>,
     },
     /// One message to a webhook.
     One {
-        /// The webhook.
+        /// The webhook that receives the messages.
         webhook: WebhookRef,
         /// The id of the message.
         id: WebhookDeliveryId,
     },
     /// The failed messages to a webhook that were queued at or after a time, oldest first.
     FailedSince {
-        /// The webhook.
+        /// The webhook that receives the messages.
         webhook: WebhookRef,
         /// The earliest time of queueing.
         since: Timestamp,

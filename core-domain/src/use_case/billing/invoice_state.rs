@@ -11,7 +11,7 @@ use crate::billing::{
     PaymentAttempt, PaymentAttemptQuery, Period, Subscription,
 };
 use crate::kernel::{
-    BytesOf, Context, InvoiceId, InvoiceLineId, Machine, Result, Stored, Timestamp, Unowned,
+    Context, InvoiceId, InvoiceLineId, Machine, Result, Stored, Timestamp, Unowned,
 };
 use crate::port::UnitOfWork;
 
@@ -55,10 +55,15 @@ async fn settle(
         .map(|credit| credit.remaining())
         .collect::<Result<_, _>>()?;
     let nothing = Money::zero(customer.currency);
-    let id = new_id(cx, uow, book, &new).await?;
-    let lines = match new.collection {
-        Collection::Scheduled => with_ids_of(new.lines, &id, now),
-        _ => new.lines,
+    let (id, lines) = match new.collection {
+        Collection::Scheduled => {
+            let id = scheduled_id(uow, book, &new).await?;
+            let lines = with_ids_of(new.lines, &id, now);
+            (id, lines)
+        }
+        Collection::Requested | Collection::RequestedOrNothing => {
+            (InvoiceId::generate(now, cx.entropy.as_ref()), new.lines)
+        }
     };
     let mut invoice = Invoice {
         id,
@@ -118,30 +123,26 @@ async fn settle(
     })
 }
 
-/// Returns the id of a new invoice.
+/// Returns the id of a new invoice that the clock creates.
 ///
-/// An invoice that the clock creates has the same id if it is created again, from a database that was restored from a backup:
-/// the provider may have charged it already, and is asked for this id. So the id follows from what the invoice is for.
-async fn new_id(
-    cx: &Context,
+/// The invoice has the same id if it is created again, from a database that was restored from a backup: the provider may have
+/// charged it already, and is asked for this id. So the id follows from what the invoice is for.
+async fn scheduled_id(
     uow: &mut dyn UnitOfWork,
     book: &CustomerBook,
     new: &NewInvoice<'_>,
 ) -> Result<InvoiceId> {
-    if new.collection != Collection::Scheduled {
-        return Ok(InvoiceId::generate(book.now, cx.entropy.as_ref()));
-    }
+    let customer = book.customer.id.as_str();
     let subscription = new.subscription.map_or("", |own| own.id.as_str());
     let mut number = 0_u32;
     loop {
-        let number_text = number.to_string();
-        let subject = [
-            book.customer.id.as_str(),
+        let texts = [
+            customer,
             subscription,
             new.reason.as_str(),
-            &number_text,
+            &number.to_string(),
         ];
-        let id = InvoiceId::generate(book.now, &BytesOf(&subject));
+        let id = InvoiceId::of(book.now, &texts);
         // Several can be created for the same reason at one instant.
         if unowned_records::<Invoice>(uow).find(&id).await?.is_none() {
             return Ok(id);
@@ -157,8 +158,7 @@ fn with_ids_of(
     now: Timestamp,
 ) -> Vec<InvoiceLine> {
     for (line, number) in lines.iter_mut().zip(0_u32..) {
-        let subject = [invoice.as_str(), &number.to_string()];
-        line.id = InvoiceLineId::generate(now, &BytesOf(&subject));
+        line.id = InvoiceLineId::of(now, &[invoice.as_str(), &number.to_string()]);
     }
     lines
 }
